@@ -30,7 +30,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from benchmarks._events import EVENTS_END, fill_logs
 from benchmarks._walks import START, STEP_S, TOGETHER, fill_store, funding_rows, key, spread_rows
 from toolkit.dashboard import command
-from toolkit.dashboard.navigation import PAGES
+from toolkit.dashboard.link import PAGES
 
 CHROMIUM = os.environ.get("RAIL_CHROMIUM", "/usr/bin/chromium")
 PATIENCE_MS = 300_000

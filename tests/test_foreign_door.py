@@ -1,6 +1,6 @@
 """Foreign text has one door, `toolkit.foreign`, and nothing that could be another.
 
-What is shown is of a type of its own, which mypy holds: `toolkit.dashboard.screen` has the places
+What is shown is of a type of its own, which mypy holds: `toolkit.dashboard.widgets` has the places
 that take it. Here syntax trees show, as in test_architecture.py, that the types are given literals
 alone and that nothing is shown beside those places. The local service is left out: what it writes
 is read by programs.
@@ -21,7 +21,7 @@ DOORS = {
     "shlex": "toolkit.foreign",
     "Console": "toolkit.show.terminal",
     "dataframe": "toolkit.dashboard.shell",  # streamlit's
-    "streamlit": "toolkit.dashboard.screen",
+    "streamlit": "toolkit.dashboard.widgets",
     "write_csv": "toolkit.show.csv_rows",
     "from_markup": "",
 }
@@ -80,7 +80,7 @@ def test_foreign_text_has_one_door() -> None:
         ("from rich.console import Console", "Console belongs in toolkit.show.terminal"),
         ("import rich\nrich.console.Console()", "Console belongs in toolkit.show.terminal"),
         ("st.dataframe(rows)", "dataframe belongs in toolkit.dashboard.shell"),
-        ("import streamlit as st", "streamlit belongs in toolkit.dashboard.screen"),
+        ("import streamlit as st", "streamlit belongs in toolkit.dashboard.widgets"),
         ("from streamlit import caption", "caption is not for pages"),
         ("Markdown(text)", "Markdown is given no literal"),
         ("Html(f'<b>{text}</b>')", "Html is given no literal"),

@@ -40,7 +40,7 @@ rail.client.history("BTC_USDT:AURORA.spot", object())  # arg-type
 SHOWN = """
 import toolkit as tk
 from toolkit.commands import rail as command
-from toolkit.dashboard.screen import st
+from toolkit.dashboard.widgets import st
 from toolkit.foreign import Markdown
 text = tk.open().store.source.id
 st.caption(text)  # arg-type

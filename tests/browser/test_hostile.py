@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import Page
 
-from toolkit.dashboard.navigation import PAGES
+from toolkit.dashboard.link import PAGES
 
 from ..hostile import store_of, streams, texts
 from .conftest import dashboard_over, heading

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import BrowserType, Page, expect
 
 from tests.listening import free_port
-from toolkit.dashboard.navigation import PAGES
+from toolkit.dashboard.link import PAGES
 from toolkit.workspace.login import PasswordFile
 
 from .conftest import LOOKS, dashboard_over, heading, profile_in, settled, wear

@@ -11,7 +11,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from toolkit.client import Client
-from toolkit.dashboard.navigation import PAGES
+from toolkit.dashboard.link import PAGES
 from toolkit.service import Config, Simulated, running
 from toolkit.store import Store
 from toolkit.workspace import Workspace

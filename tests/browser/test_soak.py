@@ -25,7 +25,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from toolkit.client import Client
-from toolkit.dashboard.navigation import PAGES
+from toolkit.dashboard.link import PAGES
 from toolkit.service import Config, Simulated, SpedClock, running
 from toolkit.store import Store
 from toolkit.workspace import Workspace, watchlist

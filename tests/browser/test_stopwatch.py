@@ -34,7 +34,7 @@ class Hand:
 
 @pytest.fixture
 def own(service: str, store: Path, tmp_path: Path) -> Path:
-    """A store in which a day of one leg lies between what was asked for."""
+    """A store in which a day of one leg lies not requested yet."""
     path = Path(shutil.copy(store, tmp_path / "rail.duckdb"))
     loading = sync(service, path, LEG, start=WINDOW.start - 3 * DAY_S, end=WINDOW.start - 2 * DAY_S)
     loading.communicate()
@@ -56,9 +56,9 @@ def test_what_is_missing_is_repaired_in_two_clicks(
     heading(page, "Overview")
     hand.click(page.get_by_role("link", name="Data health").first)
     heading(page, "Data health")
-    expect(page.get_by_text("between what was asked for")).to_be_visible()
+    expect(page.get_by_text("not requested yet")).to_be_visible()
     hand.click(page.get_by_role("button", name=re.compile("Repair all")))
-    expect(page.get_by_text("Nothing that was asked for is missing.")).to_be_visible()
+    expect(page.get_by_text("Nothing that was requested is missing.")).to_be_visible()
     expect(page.get_by_text(re.compile(r"Repair all: [\d,]+ new"))).to_be_visible()
     assert hand.clicks == 2
     leave(page)

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from tests.listening import free_port
-from toolkit.dashboard.navigation import PAGES
+from toolkit.dashboard.link import PAGES
 
 from .conftest import RAIL
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.listening import free_port
-from toolkit.dashboard.navigation import PAGES
+from toolkit.dashboard.link import PAGES
 
 from .conftest import RAIL
 from .dashboard_process import App, app_over, faults, properties
@@ -19,8 +19,8 @@ from .dashboard_process import App, app_over, faults, properties
 STORE = Path("rail.duckdb")
 TABLES_ALONE = ("spreads", "funding", "alerts", "health")
 """The pages that begin with tables, and draw a chart when one is asked for if at all."""
-NO_PRICES = "What followed is measured on the prices of their legs, and none is held."
-UNPRICED = "What 1 pair kept is not known for all of the time: their prices are not held."
+NO_PRICES = "What followed is measured on the prices of their legs. None are stored."
+UNPRICED = "What 1 pair is not known for the whole time, as their prices are not stored."
 SAID = {"events": [NO_PRICES], "funding": [UNPRICED]}
 
 

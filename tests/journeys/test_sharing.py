@@ -18,7 +18,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Subprotocol
 
-from toolkit.dashboard.navigation import PAGES
+from toolkit.dashboard.link import PAGES
 
 from .conftest import RAIL
 from .dashboard_process import App, app_over

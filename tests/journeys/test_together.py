@@ -28,7 +28,7 @@ from nbformat import NotebookNode
 
 from tests.listening import free_port
 from toolkit.client import Client
-from toolkit.dashboard.navigation import PAGES
+from toolkit.dashboard.link import PAGES
 from toolkit.intervals import Interval, split
 from toolkit.market import EventFamily, EventLog, Family, Trajectory
 from toolkit.service import Simulated

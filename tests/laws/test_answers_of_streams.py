@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.empty_store import empty_store
-from toolkit.dashboard.pages.overview.open_now import open_now
+from toolkit.dashboard.pages.overview.spreads import open_now
 from toolkit.dashboard.parts.event_tables import count_events, open_events
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Source

@@ -17,12 +17,12 @@ from typing import Any, cast
 import polars as pl
 import pytest
 
-from toolkit.analyses import Analysis, analyses
-from toolkit.charts.subject import subject_of
+from toolkit.analyses import Analysis
+from toolkit.charts.view import subject_of
 from toolkit.cli.analyses import stats as stats_app
 from toolkit.cli.events import by_hand
 from toolkit.client import Client
-from toolkit.dashboard.pages.trajectory.held_pairs import with_pair
+from toolkit.dashboard.pages.trajectory.page import with_pair
 from toolkit.dashboard.reading import measure_each, read_held, read_rows, selected, store_version
 from toolkit.intervals import Interval
 from toolkit.market import Family, Pair, SnapshotLog, Trajectory, format_ts

@@ -22,8 +22,7 @@ from toolkit.foreign import plain
 from toolkit.intervals import Interval
 from toolkit.market import format_ts
 from toolkit.reasons import Reason
-from toolkit.show.half_life import half_life_doubt, half_life_note
-from toolkit.show.values import reason_column, reason_words
+from toolkit.show.values import half_life_doubt, half_life_note, reason_column, reason_words
 
 MOST_BYTES = 40_000
 """Bytes of an answer's JSON at most."""

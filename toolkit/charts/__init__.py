@@ -1,29 +1,28 @@
 """Frame in, plotly figure out: trajectories, funding and events through time, and what is held.
 
-A figure names its window, its number of rows and its source, marks simulated data in the corner,
-never draws a line across a gap, and states when it shows fewer points than there are rows.
-A missing column, an unknown kind or state, or a parameter that is not allowed is an `InputError`.
-Templates are set on each figure. Plotly's default is left alone. Each is a `Figure`, which every
-notebook shows.
+A `Figure` names its window, number of rows and source, marks simulated data in the corner, never
+draws a line across a gap, and says when it shows fewer points than there are rows. A missing
+column, an unknown kind or state, or a parameter that is not allowed is an `InputError`. Templates
+are set per figure, plotly's default stays.
 """
 
 from toolkit.charts.coverage import coverage_chart
-from toolkit.charts.downsampling import downsample
-from toolkit.charts.event_cooccurrence import cooccurrence_chart
 from toolkit.charts.event_lanes import event_lanes
-from toolkit.charts.event_rates import event_hours_chart, league_chart
-from toolkit.charts.event_study import event_study_chart
+from toolkit.charts.event_rates import league_chart, survival_chart
+from toolkit.charts.event_study import event_study_chart, payoff_chart
 from toolkit.charts.events import activity_chart, event_timeline
 from toolkit.charts.figure import Figure
 from toolkit.charts.funding import funding_chart, rate_chart
-from toolkit.charts.heatmap import funding_heatmap
+from toolkit.charts.heatmap import (
+    cooccurrence_chart,
+    event_hours_chart,
+    funding_heatmap,
+    spread_hours_chart,
+)
 from toolkit.charts.lags import lags_chart
-from toolkit.charts.matrix import FUNDING_UNITS, funding_matrix, in_unit
-from toolkit.charts.payoff import payoff_chart
+from toolkit.charts.lines import downsample
+from toolkit.charts.matrix import FUNDING_UNITS, funding_matrix, in_unit, spread_matrix
 from toolkit.charts.series import price_chart, spread_chart
-from toolkit.charts.spread_hours import spread_hours_chart
-from toolkit.charts.spread_matrix import spread_matrix
-from toolkit.charts.survival import survival_chart
 from toolkit.charts.symbol import symbol_chart
 
 __all__ = [

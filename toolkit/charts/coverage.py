@@ -6,12 +6,11 @@ import plotly.graph_objects as go
 import polars as pl
 
 from toolkit.cards import counted, duration
-from toolkit.charts.downsampling import require_columns
 from toolkit.charts.figure import Figure
-from toolkit.charts.subject import Subject, subject_of
+from toolkit.charts.lines import require_columns
 from toolkit.charts.theme import STATE_COLOURS
 from toolkit.charts.time_axis import clock_text, utc_offset_s
-from toolkit.charts.view import View
+from toolkit.charts.view import Subject, View, subject_of
 from toolkit.errors import InputError
 from toolkit.intervals import Interval, total_s, union
 from toolkit.market import Source, When, parse_ts
@@ -39,7 +38,7 @@ def coverage_chart(
     timezone: str = "UTC",
     theme: str | None = None,
 ) -> Figure:
-    """Draw which parts of the window the store holds, and the state of the others.
+    """Draw which parts of the window are stored, and the state of the others.
 
     Parameters
     ----------
@@ -56,12 +55,10 @@ def coverage_chart(
     Returns
     -------
     Figure
-        One bar trace a state, always all five, named with the state's share of the window. The
-        shares are of seconds. The window is cut into at most 1,000 buckets: where one has several
-        states, each takes its share of the bucket's height, so that a colour's area is its share of
-        the time. A state other than held with less than 5 % of a bucket is also marked below the
-        strip. Both are in the subtitle. Without stretches in the window: a figure with a
-        sentence.
+        One bar trace per state, named with the state's share of the window's seconds. The window is
+        cut into at most 1,000 buckets. In a bucket of several states each takes its share of the
+        height. A state other than held with less than 5 % of a bucket is also marked below the
+        strip. Without stretches in the window: a figure with a sentence.
 
     Examples
     --------
@@ -76,9 +73,7 @@ def coverage_chart(
     view = View.of(subject_of(trajectory), window, source=source, timezone=timezone, theme=theme)
     inside = _clipped(intervals, view.window)
     if inside.is_empty():
-        return view.empty(
-            f"The ledger holds nothing about {view}. Load it with: {view.sync_command}"
-        )
+        return view.empty(f"The ledger has nothing about {view}. Load it with: {view.sync_command}")
     bucket_s = _bucket_s(view.window)
     pieces = _pieces(inside, view.window, bucket_s)
     marks = pieces.filter(pl.col("share") < _SLIVER, pl.col("state") != LedgerState.HELD)
@@ -112,7 +107,7 @@ def _clipped(intervals: pl.DataFrame, window: Interval) -> pl.DataFrame:
 
 
 def _bucket_s(window: Interval) -> int:
-    """Choose the seconds of a bucket: a round length, about a thousandth of the window."""
+    """Return a round bucket length (s), about a thousandth of the window."""
     least = -(-window.length_s // _BUCKETS)
     days = -(-least // _DAY_S) * _DAY_S
     return next((length_s for length_s in _BUCKETS_S if length_s >= least), days)
@@ -121,8 +116,8 @@ def _bucket_s(window: Interval) -> int:
 def _pieces(stretches: pl.DataFrame, window: Interval, bucket_s: int) -> pl.DataFrame:
     """Build the strip's bars: stretches that fill whole buckets, and shares of mixed buckets.
 
-    Columns: state, start_ts and end_ts (of the bar), share (of its bucket's time), foot and height
-    (of the strip's height 1), outline_px, and since_ts and until_ts: what the bar speaks of.
+    ``since_ts`` and ``until_ts`` are the stretch that the bar describes, ``foot`` and ``height``
+    are in units of the strip's height.
     """
     start, end = (pl.col(name) - window.start for name in ("start_ts", "end_ts"))
     low, high = window.start + pl.col("bucket") * bucket_s, pl.col("low") + bucket_s

@@ -7,27 +7,26 @@ from typing import Any
 import plotly.graph_objects as go
 import polars as pl
 
-from toolkit.charts.events import EVENT_LOGS, event_hover, event_spans
+from toolkit.charts.events import EVENT_LOGS, event_spans, life_bars, no_events
 from toolkit.charts.figure import Figure
 from toolkit.charts.theme import FAMILY_COLOURS, MARK_COLOUR
-from toolkit.charts.time_axis import clock_text, date_axis, utc_offset_s
+from toolkit.charts.time_axis import clock_text, date_axis
 from toolkit.charts.view import View
 from toolkit.errors import InputError
 from toolkit.foreign import html
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Source
-from toolkit.show.events import size_text
 from toolkit.statistics.core.contract import checked_frame, whole_number
 
 _BUCKETS_S = (1, 10, 60, 300, 900, 3_600, 21_600, 86_400, 604_800)
 _MOST_BUCKETS = 200
 _GRAIN = 600
-"""Openings of a lane that are nearer than one part in so many are one bar."""
+"""Openings in a lane nearer than this fraction of the window are one bar."""
 _FILLED = 0.84
 """The part of a lane that has bars."""
 _STRIP_PX, _GAP_PX, _LANE_PX = 64, 10, 21
 _LABELS_PX = 32
-"""Below the strip where it shows another stretch than the lanes."""
+"""Below the strip while the lanes are zoomed."""
 _TOP_PX, _BOTTOM_PX = 44, 44
 
 
@@ -45,42 +44,34 @@ def event_lanes(
     lanes: int = 20,
     bars: int = 600,
 ) -> Figure:
-    """Draw the events of a window in one lane per symbol, below a strip of how many opened when.
+    """Draw the events of a window, one lane per symbol, below a strip of the openings over time.
 
     Parameters
     ----------
     lifecycles
         As for `event_timeline`, with ``event_id`` (String). In any order.
     start, end
-        The window ``[start, end)`` in Unix seconds: what the strip is of.
+        The window ``[start, end)`` of the strip, in Unix seconds.
     source, subject, timezone, theme
         As for `event_timeline`.
     zoom
-        The stretch that the lanes are of, marked in the strip. By default all of the window.
+        The stretch of the lanes, marked in the strip: the whole window by default.
     at
-        A time (s, Unix UTC) with a line through all lanes, such as that of one event.
+        A time (s, Unix UTC) to mark by a line through all lanes.
     lanes
-        The most symbols with a lane of their own: those with the most events in the stretch. The
-        last lane has all others.
+        The most lanes: one for each symbol with the most events, the last for all others.
     bars
-        The most bars. Events of one lane and family that opened at nearly the same time are one
-        bar, from the first opening to the last close. Of more bars than these, events further apart
-        are put together.
+        The most bars. Events of one lane and family that opened at nearly the same time share one,
+        from the first opening to the last close; the more bars, the wider "nearly".
 
     Returns
     -------
     Figure
-        Three traces of the strip, one per family, named with the events of the stretch, those that
-        opened before it and lived on in it among them. Then one of bars per family. A bar has the
-        ``event_id`` of its event, of the largest of several, as ``customdata``, without tags. A bar
-        of many events is darker, and bars show through. The subtitle says how many events are in
-        how many bars. An event that was only updated has no end to draw, and is counted there.
-        Without events in the window: a figure with a sentence.
-
-    Raises
-    ------
-    InputError
-        A missing column, a zoom outside of the window, or a parameter that is not allowed.
+        A trace of the strip per family, named with its number of events open in the stretch, then
+        one of bars per family. The ``customdata`` of a bar is the ``event_id`` of its largest
+        event, without tags. A bar of many events is darker. The subtitle counts events and bars,
+        and events that were only updated, which have no end to draw. Without events in the window:
+        a figure with a sentence. Raises `InputError` for a zoom outside of the window.
 
     Examples
     --------
@@ -104,10 +95,7 @@ def event_lanes(
         for name, value in (("lanes", lanes), ("bars", bars))
     )
     if event_spans(lifecycles, view.window).is_empty():
-        return view.empty(
-            f"No events of {view}. Choose another window or filter, or load the logs with: "
-            f"{view.sync_command}"
-        )
+        return no_events(view)
     spans = event_spans(lifecycles, shown)
     placed, names = _placed(spans.drop_nulls("since"), lanes)
     joined = _joined(placed, shown, bars)
@@ -125,7 +113,7 @@ def event_lanes(
 
 
 def _placed(spans: pl.DataFrame, most: int) -> tuple[pl.DataFrame, list[str]]:
-    """Give each event its lane, from 0 for the symbol with the most, and name the lanes."""
+    """Add the lane of each event, 0 for the symbol with the most, and return the lanes' names."""
     counted = spans["symbol"].value_counts().sort("count", "symbol", descending=[True, False])
     names = counted["symbol"].to_list()
     of = {symbol: min(at, most - 1) for at, symbol in enumerate(names)}
@@ -136,9 +124,9 @@ def _placed(spans: pl.DataFrame, most: int) -> tuple[pl.DataFrame, list[str]]:
 
 
 def _joined(placed: pl.DataFrame, window: Interval, most: int) -> pl.DataFrame:
-    """Put events together that opened at nearly the same time, longest bars first.
+    """Join events that opened at nearly the same time, the longest first.
 
-    A row has the facts of the largest event in it, and ``events``, how many there are.
+    A row has the facts of its largest event, and ``events``, their number.
     """
     size = pl.col("peak").abs().fill_null(-1.0)
     grain, found = _GRAIN, placed
@@ -161,10 +149,7 @@ def _joined(placed: pl.DataFrame, window: Interval, most: int) -> pl.DataFrame:
 
 
 def _strip(lifecycles: pl.DataFrame, family: EventFamily, number: int, view: View) -> go.Bar:
-    """Draw how many events of a family opened in each stretch of the window.
-
-    ``number`` are the events of the stretch that the lanes show.
-    """
+    """Draw the openings of a family over the window. ``number`` is its count of events shown."""
     length_s = next(
         (each for each in _BUCKETS_S if view.window.length_s <= _MOST_BUCKETS * each),
         _BUCKETS_S[-1],
@@ -189,54 +174,20 @@ def _strip(lifecycles: pl.DataFrame, family: EventFamily, number: int, view: Vie
 
 def _bars(joined: pl.DataFrame, family: EventFamily, view: View) -> go.Bar:
     """Draw the bars of one family, each in its part of the lane."""
-    since, until = joined["since"].cast(pl.Int64), joined["until"].ceil().cast(pl.Int64)
-    offsets = utc_offset_s(until, view.timezone) - utc_offset_s(since, view.timezone)
-    length_ms = 1000 * (joined["until"] - since + offsets)
     places = list(EventFamily)
     width = _FILLED / len(places)
     middle = (places.index(family) - (len(places) - 1) / 2) * width
-    colour = FAMILY_COLOURS[family]
-    return go.Bar(
-        base=clock_text(since, view.timezone).to_list(),
-        x=length_ms.round().cast(pl.Int64).clip(lower_bound=0).to_numpy(),
+    return life_bars(joined, family, view.timezone).update(
         y=(joined["lane"] + middle).to_numpy(),
         width=0.9 * width,
-        orientation="h",
-        name=family.value,
         legendgroup=family.value,
         showlegend=False,
-        customdata=[html(event_id) for event_id in joined["event_id"]],
-        hovertext=_hovers(joined, family, view.timezone),
-        hoverinfo="text",
-        # The outline keeps a life shorter than a pixel in sight.
-        marker={
-            "color": colour,
-            "opacity": (0.45 + 0.1 * joined["events"].log(2)).clip(upper_bound=0.95).to_numpy(),
-            "line": {"color": colour, "width": 1},
-        },
+        marker_opacity=(0.45 + 0.1 * joined["events"].log(2)).clip(upper_bound=0.95).to_numpy(),
     )
-
-
-def _hovers(joined: pl.DataFrame, family: EventFamily, timezone: str) -> list[str]:
-    """Say what each bar is: its event, or how many there are with the largest."""
-    since, until = (
-        clock_text(joined[name].ceil().cast(pl.Int64), timezone) for name in ("since", "until")
-    )
-    words = []
-    for row, first, last in zip(joined.iter_rows(named=True), since, until, strict=True):
-        if row["events"] == 1:
-            words.append(event_hover(row, first, last, timezone))
-            continue
-        symbol, legs = html(str(row["symbol"]), 80), html(str(row["legs"]), 160)
-        words.append(
-            f"{row['events']:,} {family} events<br>{first} to {last} {timezone}"
-            f"<br>the largest: {symbol}, {size_text(row['peak'], family)}<br>{legs}"
-        )
-    return words
 
 
 def _counts(spans: pl.DataFrame, joined: pl.DataFrame) -> list[str]:
-    """Format how many events there are, in how many bars, and how many have no end to draw."""
+    """Format the numbers of events, of bars, and of events without an end to draw."""
     undrawn = spans["since"].null_count()
     words = [f"n = {spans.height:,} event{'s' * (spans.height != 1)}"]
     if joined.height < spans.height - undrawn:
@@ -254,7 +205,7 @@ def _rules(lanes: int) -> list[dict[str, Any]]:
 
 
 def _axes(names: list[str], view: View, shown: Interval, at: int | None) -> dict[str, Any]:
-    """Lay out the strip above the lanes, with the stretch and the time that are marked."""
+    """Lay out the strip above the lanes, with the marks of ``shown`` and ``at``."""
     lanes_px, zoomed = _LANE_PX * max(len(names), 3), shown != view.window
     plot_px = _STRIP_PX + _GAP_PX + zoomed * _LABELS_PX + lanes_px
     still = {"showgrid": False, "zeroline": False, "fixedrange": True}

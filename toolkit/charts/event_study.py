@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import plotly.graph_objects as go
 import polars as pl
 
-from toolkit.charts.downsampling import require_columns
+from toolkit.cards import duration
 from toolkit.charts.figure import Figure
-from toolkit.charts.theme import FAMILY_COLOURS, MARK_COLOUR
+from toolkit.charts.lines import require_columns
+from toolkit.charts.theme import COLOURS, FAMILY_COLOURS, MARK_COLOUR
 from toolkit.charts.time_axis import measured_window
 from toolkit.charts.view import Heading
 from toolkit.columns import column
 from toolkit.errors import InputError
+from toolkit.foreign import Html, html
 from toolkit.market import EventFamily, Source
+from toolkit.show.values import share_text
+from toolkit.statistics.core.contract import checked_types
 
 _MEAN, _MEDIAN = FAMILY_COLOURS[EventFamily.SPREAD], FAMILY_COLOURS[EventFamily.SPLASH]
 _FIGURES = ("mean", "median", "q25", "q75", "mean_lower", "mean_upper")
@@ -24,7 +29,7 @@ _MINUTES_FROM_S, _HOURS_FROM_S = 180, 4 * 3_600
 def event_study_chart(
     frame: pl.DataFrame, *, source: Source, subject: str = "all events", theme: str | None = None
 ) -> Figure:
-    """Draw the mean and the median path around events, the middle half and the band of the mean.
+    """Draw the mean and median path around events, the middle half and the band of the mean.
 
     Parameters
     ----------
@@ -38,14 +43,9 @@ def event_study_chart(
     Returns
     -------
     Figure
-        Lines of the mean and the median by the time since the start of the paths, the band in which
-        half of the paths lie, and the 95 % band of the mean, where there is one. Hovering shows n.
-        Without any known path: a figure with a sentence.
-
-    Raises
-    ------
-    InputError
-        A missing column, or a parameter that is not allowed.
+        Lines of the mean and the median by the time since the event, the band with half of the
+        paths, and the 95 % band of the mean, if any. Hovering shows n. Without a known path: a
+        figure with a sentence.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def _names(frame: pl.DataFrame) -> dict[str, str]:
 
 
 def _start(mean: str) -> tuple[str, str]:
-    """Say since when times count, and from what changes are, by the name of a column."""
+    """Return what times and changes are measured from, by the name of the mean's column."""
     if "_from_detection_" in mean:
         return "the event", "change from the price at detection"
     if "_from_before_" in mean:
@@ -168,6 +168,159 @@ def _lines(
 
 
 def _faint(colour: str, opacity: float) -> str:
-    """Return a colour that lets what is behind show through."""
+    """Return a colour with an opacity."""
     red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
     return f"rgba({red},{green},{blue},{opacity})"
+
+
+_COUNTS = ("delay_s", "n", "n_events", "net_n", "coverage", "taken_share", "gross_per_event_bps")
+_PAID = ("mean", "q05", "q25", "median", "q75", "q95", "mean_lower", "mean_upper")
+_SIDES = {"gross": -0.24, "net": 0.12}
+"""How far the boxes are from the middle of their delay."""
+_WIDTH = 0.2
+_BESIDE = 0.14
+"""How far the mean is from its box."""
+
+
+def payoff_chart(
+    frame: pl.DataFrame,
+    *,
+    source: Source,
+    subject: str = "all spread events",
+    timezone: str = "UTC",
+    theme: str | None = None,
+) -> Figure:
+    """Draw what events would have paid by the delay of entry: quantiles, mean and its 95 % band.
+
+    Parameters
+    ----------
+    frame
+        Rows of one group of `toolkit.statistics.events.payoff`, one per delay.
+    source, timezone, theme, subject
+        As for `spread_chart`. ``subject`` names the events.
+
+    Returns
+    -------
+    Figure
+        A box per delay after detection (5, 25, 50, 75 and 95 % quantiles) of gross payoffs and,
+        with a fee table, of net ones, each beside its mean with a 95 % band. A line is the mean of
+        all events, including those over by then, which pay nothing. The events taken and their
+        share are below each delay. Without a position: a figure with a sentence. Raises
+        `InputError` for rows of several groups.
+
+    Examples
+    --------
+    >>> from toolkit.statistics.events import payoff, positions
+    >>> spreads = pl.DataFrame({"trajectory": ["A_B:X.spot:Y.spot"] * 4, "ts": [0, 60, 120, 180],
+    ...     "spread_log_bps": [90.0, 80.0, 50.0, 20.0]})
+    >>> lives = pl.DataFrame({"family": ["spread"], "event": ["s1"], "symbol": ["A_B"],
+    ...     "legs": ["X.spot → Y.spot"], "kind": ["closed"], "t_open": [60], "t_close": [190],
+    ...     "duration_s": [130.0], "entry_s": [0.0], "observed": [1], "known_until": [300],
+    ...     "window_start": [0], "window_end": [300]})
+    >>> found = payoff(positions(lives, spreads, delays_s=[0, 60]))
+    >>> figure = payoff_chart(found, source=Source("replay", "depeg"))
+    >>> [trace.name for trace in figure.data]
+    ['gross', 'mean with its 95 % band', 'mean of all events, gross']
+    >>> figure.data[0].median.tolist()
+    [60.0, 30.0]
+    """
+    sides = [f"{side}_{figure}_bps" for side in _SIDES for figure in _PAID]
+    require_columns(frame, [*_COUNTS, *sides, "window_start", "window_end"])
+    checked_types(frame, {"fee_model": "String"})
+    heading = Heading(subject, source, theme)
+    rows = frame.sort("delay_s")
+    if rows["delay_s"].n_unique() < rows.height:
+        raise InputError("frame", "a delay twice", "rows of one group", advice="filter by one")
+    if rows["n"].sum() == 0:
+        return heading.empty("None of these events has a known entry and exit.")
+    priced = rows["net_n"].sum() > 0
+    many, known = rows["n_events"][0], share_text(rows["coverage"][0])
+    fees = f"net of {rows['fee_model'][0]}" if priced else "before fees"
+    layout = heading.heading(
+        "What spread events would have paid",
+        measured_window(rows, timezone),
+        f"{many:,} events, the outcome of {known} is known",
+        f"{fees}; boxes: 5, 25, 50, 75 and 95 %",
+    )
+    shown = COLOURS[theme or "light"]
+    traces: list[go.Box | go.Scatter] = []
+    for place, side in enumerate(_SIDES):
+        if side == "gross" or priced:
+            aside = _SIDES[side] if priced else -_BESIDE / 2
+            traces += _side(rows, side, aside, shown[place], first=place == 0)
+    places = np.arange(rows.height)
+    traces.append(
+        go.Scatter(
+            x=places,
+            y=rows["gross_per_event_bps"].to_numpy(),
+            name="mean of all events, gross",
+            mode="lines+markers",
+            line={"color": MARK_COLOUR, "dash": "dot", "width": 1.5},
+            marker={"size": 4},
+            hovertemplate="%{y:,.1f} bps<extra>of all events</extra>",
+        )
+    )
+    return Figure(traces, layout=layout).update_layout(
+        height=520,
+        xaxis={
+            "tickvals": places,
+            "ticktext": _labels(rows),
+            "range": [-0.6, rows.height - 0.4],
+            "showgrid": False,
+        },
+        yaxis={"title": {"text": "bps of the log spread"}, "zeroline": True},
+    )
+
+
+def _labels(rows: pl.DataFrame) -> list[str]:
+    """Label each delay with the events taken and their share."""
+    return [
+        Html("<br>").join(
+            (
+                f"after {duration(row['delay_s'])}",
+                f"n = {row['n']:,}",
+                "" if (share := row["taken_share"]) is None else f"{share_text(share)} still there",
+            )
+        )
+        for row in rows.iter_rows(named=True)
+    ]
+
+
+def _side(
+    rows: pl.DataFrame, side: str, aside: float, colour: str, *, first: bool
+) -> list[go.Box | go.Scatter]:
+    """Draw the boxes of gross or net, and the means with their bands."""
+    values = {name: rows[f"{side}_{name}_bps"].to_numpy() for name in _PAID}
+    places = np.arange(rows.height) + aside
+    box = go.Box(
+        x=places,
+        q1=values["q25"],
+        median=values["median"],
+        q3=values["q75"],
+        lowerfence=values["q05"],
+        upperfence=values["q95"],
+        name=side,
+        width=_WIDTH,
+        line={"color": colour, "width": 1.5},
+        showlegend=True,
+    )
+    means = go.Scatter(
+        x=places + _BESIDE,
+        y=values["mean"],
+        name="mean with its 95 % band",
+        mode="markers",
+        marker={"symbol": "diamond", "size": 7, "color": colour},
+        error_y={
+            "type": "data",
+            "symmetric": False,
+            "array": values["mean_upper"] - values["mean"],
+            "arrayminus": values["mean"] - values["mean_lower"],
+            "color": colour,
+            "thickness": 2,
+            "width": 6,
+        },
+        hovertemplate=f"mean %{{y:,.1f}} bps<extra>{html(side)}</extra>",
+        legendgroup="means",
+        showlegend=first,
+    )
+    return [box, means]

@@ -16,7 +16,7 @@ from toolkit.errors import InputError
 from toolkit.foreign import html
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Source
-from toolkit.show.events import lasted_text, size_text
+from toolkit.show.values import lasted_text, size_text
 from toolkit.statistics.core.contract import checked_frame, whole_number
 from toolkit.statistics.events.documents import opens
 
@@ -24,11 +24,9 @@ EVENT_LOGS = " ".join(f"events/{family}" for family in EventFamily)
 _BUCKETS_S = {"hour": 3600, "6 hours": 21_600, "day": 86_400, "week": 604_800}
 _MOST_BUCKETS = 400
 _NARROWEST = 150
-"""A bar is drawn apart from its neighbours down to this part of the window."""
+"""Bars are kept apart as if they were at least this fraction of the window long."""
 _BAR_LANES = 0.75
-"""The height of a bar (lanes). By default plotly makes the bars of a trace as high as the distance
-of its two nearest lanes, and they cover the lanes of other symbols.
-"""
+"""The height of a bar (lanes). Plotly's default would cover lanes of other symbols."""
 _PATTERNS = {"closed": "", "open": "/", "reopened": "x", "orphan_close": "\\"}
 _KIND_TEXT = {
     "open": "still open (hatch /)",
@@ -60,23 +58,20 @@ def event_timeline(
         ``legs``, ``t_open``, ``t_close`` (s, Unix UTC), ``duration_s``, ``kind`` and ``peak``
         (percent, of funding percent per 8 h).
     start, end
-        The window ``[start, end)`` in Unix seconds. Bars are cut to it, events that do not touch it
-        are not counted.
-    source, timezone, theme
-        As for `spread_chart`.
-    subject
-        The events shown, in words.
+        The window ``[start, end)`` in Unix seconds. Bars are cut to it, events outside it are not
+        counted.
+    source, timezone, theme, subject
+        As for `spread_chart`. ``subject`` names the events.
     limit
-        The most events drawn: of each family the largest by peak, in turns.
+        The most events drawn: the largest of each family by peak, in turns.
 
     Returns
     -------
     Figure
-        One bar trace per family with events, the same colour everywhere. A bar with a pattern is
-        not an observed duration. "/" is still open, drawn to where that is known. "x" lost its
-        close, drawn to where it opened again. "\" has no opening, drawn from the window's start. An
-        event that was only updated has no end to draw, and is counted in the subtitle. Without
-        events in the window: a figure with a sentence on what to do.
+        One bar trace per family with events. A pattern marks durations that were not observed: "/"
+        is still open, drawn as far as known; "x" lost its close, drawn to its next opening; "\" has
+        no opening, drawn from the window's start. Events that were only updated are counted in the
+        subtitle. Without events in the window: a figure with a sentence.
 
     Examples
     --------
@@ -93,7 +88,7 @@ def event_timeline(
     spans = event_spans(lifecycles, view.window)
     drawable = spans.drop_nulls("since")
     if drawable.is_empty():
-        return _nothing(view)
+        return no_events(view)
     lanes = _packed(_largest(drawable, limit), view.window)
     families = [family for family in EventFamily if (lanes["family"] == family).any()]
     traces = [_bars(lanes.filter(family=family.value), family, view) for family in families]
@@ -120,28 +115,28 @@ def activity_chart(
     theme: str | None = None,
     before: pl.DataFrame | None = None,
 ) -> Figure:
-    """Draw how many events opened in each hour, stacked by family.
+    """Draw the number of events that opened in each hour, stacked by family.
 
     Parameters
     ----------
     events
-        Documents as `Store.events` gives them, of any families and in any order: ``family``,
-        ``event_type`` and ``ts`` (s, Unix UTC). Documents that open an event count, by
+        Documents as `Store.events` returns them, in any order: ``family``, ``event_type`` and
+        ``ts`` (s, Unix UTC). Those that open an event are counted, see
         `toolkit.statistics.events.documents.opens`.
     start, end
-        The window ``[start, end)`` in Unix seconds. Of more than 400 hours, 6 hours, a day or a
-        week are counted together.
+        The window ``[start, end)`` in Unix seconds. In more than 400 hours, events are counted by 6
+        hours, day or week.
     source, subject, timezone, theme
         As for `event_timeline`.
     before
-        Documents of a week before, with their times moved into the window, to draw as a line.
+        Documents of the week before, their times moved into the window, to draw as a line.
 
     Returns
     -------
     Figure
-        One bar trace a family, always all three, named with its number of events. Hours are whole
-        ones of UTC: the first and the last may lie partly outside the window. Without events that
-        opened in it: a figure with a sentence on what to do.
+        One bar trace per family, named with its number of events. Hours are whole UTC hours: the
+        first and the last may extend beyond the window. Without openings in it: a figure with a
+        sentence.
 
     Examples
     --------
@@ -156,7 +151,7 @@ def activity_chart(
     _require(events, ("family", "event_type", "ts"))
     opened = events.filter(opens() & pl.col("ts").is_between(*view.window, closed="left"))
     if opened.is_empty():
-        return _nothing(view)
+        return no_events(view)
     name, length_s = next(
         (each for each in _BUCKETS_S.items() if view.window.length_s <= _MOST_BUCKETS * each[1]),
         list(_BUCKETS_S.items())[-1],
@@ -191,7 +186,8 @@ def _require(frame: pl.DataFrame, columns: tuple[str, ...]) -> None:
         raise InputError("frame", frame.columns, "columns " + ", ".join(columns))
 
 
-def _nothing(view: View) -> Figure:
+def no_events(view: View) -> Figure:
+    """Draw a sentence in place of events, with what to do."""
     return view.empty(
         f"No events of {view}. Choose another window or filter, or load the logs with: "
         f"{view.sync_command}"
@@ -213,7 +209,7 @@ def _columns(counted: pl.DataFrame, family: EventFamily, view: View, length_s: i
 
 
 def _before(events: pl.DataFrame, view: View, length_s: int) -> go.Scatter:
-    """Draw how many events opened a week before each of the bars, of all families together."""
+    """Draw how many events of all families opened a week before each bar."""
     checked_frame(events, "before")
     _require(events, ("family", "event_type", "ts"))
     first, last = (ts // length_s for ts in (view.window.start, view.window.end - 1))
@@ -260,7 +256,7 @@ def event_spans(lifecycles: pl.DataFrame, window: Interval) -> pl.DataFrame:
 
 
 def _largest(spans: pl.DataFrame, limit: int) -> pl.DataFrame:
-    """Take the largest of each family by peak, in turns, until there are ``limit``."""
+    """Return ``limit`` events: the largest of each family by peak, in turns."""
     size = pl.col("peak").abs().fill_null(0.0)
     order = ["family", "size", "since", "symbol", "legs"]
     return (
@@ -273,7 +269,7 @@ def _largest(spans: pl.DataFrame, limit: int) -> pl.DataFrame:
 
 
 def _packed(spans: pl.DataFrame, window: Interval) -> pl.DataFrame:
-    """Assign a ``lane`` to each event, from 0. A symbol's lanes are adjacent, bars are apart."""
+    """Add a ``lane`` from 0 to each event. A symbol's lanes are adjacent, bars do not overlap."""
     narrowest_s = window.length_s / _NARROWEST
     ordered = spans.sort("symbol", "since", "until", "family", "legs")
     lanes: list[int] = []
@@ -293,39 +289,54 @@ def _packed(spans: pl.DataFrame, window: Interval) -> pl.DataFrame:
 
 
 def _bars(spans: pl.DataFrame, family: EventFamily, view: View) -> go.Bar:
-    since, until = spans["since"].cast(pl.Int64), spans["until"].ceil().cast(pl.Int64)
-    shown = (clock_text(times, view.timezone) for times in (since, until))
-    offsets = utc_offset_s(until, view.timezone) - utc_offset_s(since, view.timezone)
-    length_ms = 1000 * (spans["until"] - since + offsets)
-    colour = FAMILY_COLOURS[family]
-    return go.Bar(
-        base=clock_text(since, view.timezone).to_list(),
-        x=length_ms.round().cast(pl.Int64).clip(lower_bound=0).to_numpy(),
+    bars = life_bars(spans, family, view.timezone)
+    pattern = {"shape": [_PATTERNS[kind] for kind in spans["kind"]], "fillmode": "overlay"}
+    return bars.update(
         y=spans["lane"].to_numpy(),
         width=_BAR_LANES,
-        orientation="h",
         name=f"{family} ({spans.height:,})",
+        marker={"line_width": 1.5, "pattern": pattern | {"size": 6, "solidity": 0.5}},
+    )
+
+
+def life_bars(spans: pl.DataFrame, family: EventFamily, timezone: str) -> go.Bar:
+    """Draw the events of `event_spans` as bars from ``since`` to ``until`` on a time axis.
+
+    Their places across it are the caller's. With an ``event_id`` it is the bars' ``customdata``.
+    """
+    since, until = spans["since"].cast(pl.Int64), spans["until"].ceil().cast(pl.Int64)
+    clocks = [clock_text(times, timezone) for times in (since, until)]
+    offsets = utc_offset_s(until, timezone) - utc_offset_s(since, timezone)
+    length_ms = 1000 * (spans["until"] - since + offsets)
+    colour = FAMILY_COLOURS[family]
+    ids = [html(each) for each in spans["event_id"]] if "event_id" in spans.columns else None
+    return go.Bar(
+        base=clocks[0].to_list(),
+        x=length_ms.round().cast(pl.Int64).clip(lower_bound=0).to_numpy(),
+        orientation="h",
+        name=family.value,
+        customdata=ids,
         hovertext=[
-            event_hover(row, since, until, view.timezone)
-            for row, since, until in zip(spans.iter_rows(named=True), *shown, strict=True)
+            event_hover(row, first, last, timezone)
+            for row, first, last in zip(spans.iter_rows(named=True), *clocks, strict=True)
         ],
         hoverinfo="text",
-        marker={
-            "color": colour,
-            # The outline keeps a life shorter than a pixel in sight.
-            "line": {"color": colour, "width": 1.5},
-            "pattern": {
-                "shape": [_PATTERNS[kind] for kind in spans["kind"]],
-                "fillmode": "overlay",
-                "size": 6,
-                "solidity": 0.5,
-            },
-        },
+        # The outline keeps a life shorter than a pixel in sight.
+        marker={"color": colour, "line": {"color": colour, "width": 1}},
     )
 
 
 def event_hover(row: dict[str, Any], since: str, until: str, timezone: str) -> str:
-    """Say in HTML what an event of `event_spans` is, from when to when it lived, and its size."""
+    """Describe an event of `event_spans` in HTML: legs, peak, ends and duration.
+
+    With ``events`` above 1 the row is the largest of so many.
+    """
+    symbol, legs = html(str(row["symbol"]), 80), html(str(row["legs"]), 160)
+    if row.get("events", 1) > 1:
+        return (
+            f"{row['events']:,} {row['family']} events<br>{since} to {until} {timezone}"
+            f"<br>the largest: {symbol}, {size_text(row['peak'], row['family'])}<br>{legs}"
+        )
     again = "" if row["duration_s"] is None else f"; opened again at {until}"
     ends = {
         "closed": f"{since} to {until} {timezone}",
@@ -337,12 +348,11 @@ def event_hover(row: dict[str, Any], since: str, until: str, timezone: str) -> s
         size_text(row["peak"], row["family"]),
         lasted_text(row["duration_s"], row["kind"]),
     )
-    symbol, legs = html(str(row["symbol"]), 80), html(str(row["legs"]), 160)
     return f"{row['family']} {symbol}<br>{legs}<br>peak {size}<br>{ends}<br>{lasted}"
 
 
 def _counts(spans: pl.DataFrame, drawn: int) -> list[str]:
-    """Format how many events are drawn, and how many were not seen from opening to close."""
+    """Format the numbers of events drawn, and of those not seen from opening to close."""
     counts = dict(spans["kind"].value_counts().iter_rows())
     others = [f"{counts[kind]:,} {text}" for kind, text in _KIND_TEXT.items() if kind in counts]
     total = f"{spans.height:,}"

@@ -19,7 +19,7 @@ from toolkit.foreign import html, plain
 
 
 class Carriers:
-    """The cell of each front end that showed plotly.js last, and in which of its runs.
+    """The cell of each front end that showed plotly.js last, and its run.
 
     A front end sends one session id until its page is reloaded.
 
@@ -38,7 +38,7 @@ class Carriers:
         self._runs: dict[str, tuple[str, object]] = {}
 
     def take(self, request: dict[str, Any]) -> bool:
-        """Return whether a figure shown by this request is to carry plotly.js, and note that."""
+        """Return whether a figure shown by this request must carry plotly.js, and note that."""
         self.forget_replaced(request)
         session = request["header"]["session"]
         carries = session not in self._runs
@@ -56,7 +56,7 @@ class Carriers:
 
 
 def _cell(request: dict[str, Any]) -> str:
-    """Return the cell's id or, where the front end sends none, its code."""
+    """Return the cell's id or, if the front end sends none, its code."""
     return str(request["metadata"].get("cellId") or request["content"].get("code", ""))
 
 
@@ -64,7 +64,7 @@ _CARRIERS = Carriers()
 
 
 def ipython_shell() -> Any:
-    """Return the shell of IPython, in a terminal or in a kernel, and None where there is none."""
+    """Return IPython's shell, of a terminal or a kernel, or None."""
     ipython = sys.modules.get("IPython")
     return ipython.get_ipython() if ipython else None
 
@@ -79,10 +79,9 @@ def in_kernel() -> bool:
 
 
 def carries_plotly() -> bool:
-    """Return whether the figure that is shown now is to carry plotly.js.
+    """Return whether the figure shown now must carry plotly.js.
 
-    True where that cannot be known: outside a kernel, and where each output is a page of its own,
-    as in Colab.
+    True outside a kernel, and in Colab, where each output is a page of its own.
 
     >>> carries_plotly()
     True
@@ -95,7 +94,7 @@ def carries_plotly() -> bool:
 
 
 def _before_a_run(_info: object) -> None:
-    """Note what the run replaces, even where it shows no figure. IPython keeps each hook once."""
+    """Note what the run replaces. IPython keeps each hook once."""
     _CARRIERS.forget_replaced(ipython_shell().get_parent())
 
 
@@ -114,21 +113,17 @@ _WITHOUT_PLOTLY = (
 class Figure(go.Figure):  # type: ignore[misc]  # plotly ships no types
     """A `plotly.graph_objects.Figure` that every notebook shows, without extension or network.
 
-    As the value of a cell, or by `show`, it gives a front end three forms to choose from: plotly's
-    own JSON, HTML with scripts, and its title as text. Whichever renderer plotly is set to plays no
-    part in this. Nothing else about it differs from plotly's.
+    As the value of a cell, or by `show`, it offers three forms whatever plotly's renderer: plotly's
+    JSON, HTML with scripts, and its title as text. Otherwise it is plotly's.
 
-    plotly.js (4.8 MB) is in the HTML of the first figure, and further figures of the notebook refer
-    to it. It is carried anew when that figure's cell has run again or was deleted, when the page
-    was reloaded, and in a new kernel. Where the output that carried it was cleared by hand,
-    the others stay in sight until the notebook is closed. After that each is a sentence on what to
-    do: run its cell, which then carries plotly.js. Outside a kernel, and in Colab, where each
-    output is a page of its own, each figure carries it.
+    plotly.js (4.8 MB) is in the HTML of a notebook's first figure, to which the others refer, and
+    is sent again when that cell is run again or deleted, after a reload, and in a new kernel. If
+    the output with plotly.js is cleared by hand, the others stay until the notebook is closed, and
+    then become a sentence on what to do. Outside a kernel, and in Colab, each figure carries it.
 
-    With the template ``rail``, which a chart takes unless a theme is asked for, the HTML is
-    light or dark as the page around it, and changes with it: in JupyterLab, VS Code and exported
-    HTML as that page is set, elsewhere as the browser prefers. Other templates fix the colours. A
-    front end that draws plotly's JSON by itself draws ``rail`` light.
+    With the template ``rail``, the default of charts, the HTML follows the page's light or dark
+    theme (JupyterLab, VS Code, exported HTML), elsewhere the browser's. Other templates fix the
+    colours. A front end that draws plotly's JSON itself draws ``rail`` light.
 
     Examples
     --------
@@ -141,7 +136,7 @@ class Figure(go.Figure):  # type: ignore[misc]  # plotly ships no types
     """
 
     def _repr_mimebundle_(self, *_wanted: object, **_more: object) -> dict[str, Any]:
-        """Build the three forms. IPython's wish for some of them is left to IPython."""
+        """Build the three forms. IPython chooses among them."""
         return {
             "application/vnd.plotly.v1+json": json.loads(self.to_json()) | {"config": _CONFIG},
             "text/html": self.drawing_html(carries=carries_plotly()),
@@ -149,11 +144,11 @@ class Figure(go.Figure):  # type: ignore[misc]  # plotly ships no types
         }
 
     def _repr_html_(self) -> str:
-        """Build the HTML, with plotly.js in it, for whoever asks for that alone."""
+        """Build the HTML with plotly.js."""
         return self.drawing_html(carries=True)
 
     def _ipython_display_(self) -> None:
-        """Have IPython ask for the forms. In its terminal open a browser, as plotly does."""
+        """Leave the choice of form to IPython. In its terminal open a browser, as plotly does."""
         if in_kernel() or ipython_shell() is None:
             raise NotImplementedError
         super()._ipython_display_()
@@ -171,7 +166,7 @@ class Figure(go.Figure):  # type: ignore[misc]  # plotly ships no types
 
     @property
     def words(self) -> str:
-        """The heading in one line, for who does not see the figure: the title, then what is below.
+        """The heading in one line, as alternative text: title and lines.
 
         >>> Figure(layout={"title": {"text": "Rows", "subtitle": {"text": "n = 1<br>UTC"}}}).words
         'Rows, n = 1, UTC'
@@ -180,7 +175,7 @@ class Figure(go.Figure):  # type: ignore[misc]  # plotly ships no types
 
     @property
     def lines(self) -> list[str]:
-        """The lines below the title: what the figure is of, what it rests on, its source.
+        """The lines below the title: subject, basis and source.
 
         >>> Figure(layout={"title": {"text": "Rows", "subtitle": {"text": "n = 1<br>UTC"}}}).lines
         ['n = 1', 'UTC']
@@ -190,7 +185,7 @@ class Figure(go.Figure):  # type: ignore[misc]  # plotly ships no types
 
     @property
     def title_words(self) -> str:
-        """The title or, where there is none, the sentence of a figure without data."""
+        """The title or, without one, the sentence of a figure without data."""
         notes = [note.text for note in self.layout.annotations]
         text = next(filter(None, [self.layout.title.text, *notes]), "without a title")
         return plain(unescape(re.sub("<[^>]*>", " ", text)))
@@ -198,11 +193,10 @@ class Figure(go.Figure):  # type: ignore[misc]  # plotly ships no types
     def drawing_html(
         self, *, carries: bool, identity: str = "", without_plotly: str = _WITHOUT_PLOTLY
     ) -> str:
-        """Build the HTML: a sentence, and the scripts that put the figure in its place.
+        """Build the HTML: a sentence, and the scripts that replace it by the figure.
 
-        ``carries``: plotly.js is in it. ``identity`` is the id of its element, by default one that
-        no other has. ``without_plotly`` is the sentence for a page that has no plotly.js, with
-        ``{}`` in the title's place.
+        ``carries``: with plotly.js. ``identity`` is the id of its element, unique by default.
+        ``without_plotly`` is the sentence on a page without plotly.js, ``{}`` for the title.
         """
         title = self.title_words
         given = {
@@ -227,4 +221,4 @@ class Figure(go.Figure):  # type: ignore[misc]  # plotly ships no types
 
 _DRAW = files("toolkit.charts").joinpath("figure.js").read_text(encoding="utf-8").strip()
 PLOTLY_SETTINGS = "window.PlotlyConfig = {MathJaxConfig: 'local'};"
-"""Leaves the page's own MathJax, where it has one, as it is. Ours loads none."""
+"""Keep the page's own MathJax, if any, and load none."""

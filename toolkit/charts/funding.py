@@ -7,15 +7,13 @@ from typing import Any, Literal
 import plotly.graph_objects as go
 import polars as pl
 
-from toolkit.charts.downsampling import downsample
 from toolkit.charts.figure import Figure
-from toolkit.charts.lines import gapped_line, rows_to_draw
+from toolkit.charts.lines import downsample, gapped_line, rows_to_draw
 from toolkit.charts.matrix import FUNDING_UNITS
 from toolkit.charts.series import nothing
-from toolkit.charts.subject import Subject, with_subject
 from toolkit.charts.theme import MARK_COLOUR
 from toolkit.charts.time_axis import clock_text
-from toolkit.charts.view import View
+from toolkit.charts.view import Subject, View, with_subject
 from toolkit.columns import column
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
@@ -49,43 +47,40 @@ def funding_chart(
 ) -> Figure:
     """Draw the funding differential in force above, cumulative funding and carry below.
 
-    Positive: long the buy leg and short the sell leg receives it. Carry is funding and what prices
-    brought.
+    Positive: long the buy leg and short the sell leg receives it. Carry is funding plus basis.
 
     Parameters
     ----------
     frame
         One row per settlement of one funding trajectory, in any order: the columns that
-        `toolkit.statistics.funding` reads, as `Store.series` gives them. Rows from before the
-        window say which rate was in force at its start.
+        `toolkit.statistics.funding` reads, as `Store.series` returns them. Rows from before the
+        window give the rate in force at its start.
     trajectory
-        The trajectory of the rows, or its key: by default that in the frame's ``trajectory``.
+        The trajectory of the rows, or its key: by default the frame's ``trajectory``.
     start, end
         The window, by default that of the frame's settlements. The differential is drawn over
-        ``[start, end)``. A position is opened at ``start`` and closed at ``end``, so that a
-        settlement at ``end`` is received.
+        ``[start, end)``. A position is opened at ``start`` and closed at ``end``, and receives a
+        settlement at ``end``.
     unit
-        One of `toolkit.charts.FUNDING_UNITS`: that of the differential.
+        The differential's unit, one of `toolkit.charts.FUNDING_UNITS`.
     cost_bps
-        What a round trip costs (bps of the notional of one leg). With it a further line is the
-        carry less that cost, from the opening on, or with ``funding_only`` the funding less it.
+        The cost of a round trip (bps of one leg's notional). With it a further line is the carry
+        less that cost, with ``funding_only`` the funding less it.
     source, timezone, theme
         As for `spread_chart`.
     points
-        The most steps drawn in either plot. The subtitle states how many of how many, and extremes
-        are kept.
+        The most steps drawn in either plot. Extremes are kept, and the subtitle has both counts.
     prices, funding_only
         As for `toolkit.statistics.funding.carry`.
 
     Returns
     -------
     Figure
-        Lines of steps: sell rate less buy rate (in the unit), broken where a leg has no rate in
-        force, what was received since ``start`` (bps of the notional of one leg), and the carry
-        at each settlement, by `toolkit.statistics.funding.carry`. What is not known is left out,
-        and the reason is in the subtitle. Without a
-        settlement in the window: a figure with a sentence on what to do. Where the service sends
-        its own ``differential_pct_8h`` and no rate of a leg: that alone, and no carry.
+        Stepped lines: sell rate less buy rate (in the unit), broken where a leg has no rate in
+        force, funding received since ``start`` (bps of one leg's notional), and the carry at each
+        settlement, by `toolkit.statistics.funding.carry`. What is not known is left out, with the
+        reason in the subtitle. Without a settlement in the window: a figure with a sentence. If the
+        service sends only its own ``differential_pct_8h``: that alone, without carry.
 
     Raises
     ------
@@ -146,7 +141,7 @@ def funding_chart(
 
 
 def _lines_of(kept: pl.DataFrame) -> dict[str, str]:
-    """Return the columns that are drawn cumulated, with what their lines are called."""
+    """Return the cumulative columns with the names of their lines."""
     lines = {"funding_bps": "cumulative funding"}
     if "carry_bps" in kept.columns and kept["carry_bps"].count():
         lines["carry_bps"] = "carry: funding and prices"
@@ -156,7 +151,7 @@ def _lines_of(kept: pl.DataFrame) -> dict[str, str]:
 def _sent(
     frame: pl.DataFrame, trajectory: Subject, view: View, points: int, unit: str
 ) -> Figure | None:
-    """Draw the differential that the service sends, None where it sends none without rates."""
+    """Draw the differential that the service sends, None unless it sends it without rates."""
     if "differential_pct_8h" not in frame.columns:
         return None
     times = FUNDING_UNITS[unit] / 8
@@ -194,7 +189,7 @@ def _axes(unit: str) -> dict[str, Any]:
 
 
 def _words(row: dict[str, Any], some: list[str]) -> list[str]:
-    """Write the counts and coverage, then funding and carry, or why one of them is null."""
+    """Format the counts and coverage, then funding and carry, or why one of them is null."""
     counts = ["n", "coverage", *(["n_missed"] if row["n_missed"] else [])]
     known = [name for name in _FIGURES if row.get(name) is not None]
     unknown = [name for name in ("funding_bps", "carry_bps") if row.get(name, 0) is None][:1]
@@ -206,7 +201,7 @@ def _words(row: dict[str, Any], some: list[str]) -> list[str]:
 
 
 def _rates(frame: pl.DataFrame, unit: str) -> pl.DataFrame:
-    """Build the differential's steps: ts, value (in the unit), and what the legs pay."""
+    """Return the differential's steps: ts, value (in the unit), text with the legs' rates."""
     of_hour = 100 * FUNDING_UNITS[unit]
     buy, sell = (
         of_hour * pl.col(f"{leg}_rate_per_hour").round_sig_figs(4) for leg in ("buy", "sell")
@@ -219,7 +214,7 @@ def _rates(frame: pl.DataFrame, unit: str) -> pl.DataFrame:
 
 
 def _paid(kept: pl.DataFrame, window: Interval, column: str) -> pl.DataFrame:
-    """Build a sum's steps, from 0 at the window's start: ts, value (bps), each payment."""
+    """Return a sum's steps, from 0 at the window's start: ts, value (bps), text."""
     found = kept.drop_nulls("funding_bps")
     if found.is_empty():
         return found.select("ts", pl.col(column).alias("value"), pl.lit("").alias("text"))
@@ -233,7 +228,7 @@ def _paid(kept: pl.DataFrame, window: Interval, column: str) -> pl.DataFrame:
 def _standing(
     steps: pl.DataFrame, window: Interval, closed: Literal["left", "both"]
 ) -> pl.DataFrame:
-    """Cut the steps to the window, with the values in force at its start and at its end."""
+    """Cut the steps to the window, and add the values in force at its ends."""
     ts = pl.col("ts")
     inside = steps.filter(ts.is_between(*window, closed=closed))
     if inside["ts"].first() != window.start:
@@ -244,7 +239,7 @@ def _standing(
 
 
 def _line(steps: pl.DataFrame, name: str, hover: str, view: View, yaxis: str) -> go.Scatter:
-    """Draw steps as one line: each value holds until the next row, and a null ends it."""
+    """Draw steps as one line: each value lasts until the next row, and a null ends it."""
     ends = steps.with_columns(pl.col("value").shift(1)).filter(steps["value"].is_null())
     shown = pl.concat([ends.drop_nulls("value"), steps]).sort("ts", maintain_order=True)
     return go.Scatter(
@@ -272,12 +267,12 @@ def rate_chart(
     theme: str | None = None,
     points: int = 2000,
 ) -> Figure:
-    """Draw the funding rate in force of one leg, as a year at that rate.
+    """Draw the annualised funding rate in force of one leg. Positive: longs pay shorts.
 
     ``frame`` has ``ts`` (s, Unix UTC) and ``funding_apr_pct`` (percent a year, simple, nullable),
-    one row per time, as `toolkit.statistics.funding.rates_in_force.with_apr` adds it. Positive:
-    longs pay shorts. The other parameters are those of `toolkit.charts.spread_chart`, and so are
-    the errors. Without rows in the window: a figure with a sentence on what to do.
+    one row per time, as `toolkit.statistics.funding.rates_in_force.with_apr` adds it. The other
+    parameters and the errors are those of `toolkit.charts.spread_chart`. Without rows in the
+    window: a figure with a sentence.
 
     >>> frame = pl.DataFrame({"ts": [0, 60], "funding_apr_pct": [10.0, 11.0]})
     >>> figure = rate_chart(frame, trajectory="snapshot-funding/BTC_USD:X.futures",

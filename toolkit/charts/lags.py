@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import plotly.graph_objects as go
 import polars as pl
 
-from toolkit.charts.downsampling import require_columns
 from toolkit.charts.figure import Figure
+from toolkit.charts.lines import require_columns
 from toolkit.charts.time_axis import measured_window
 from toolkit.charts.view import Heading
 from toolkit.errors import InputError
@@ -30,8 +30,8 @@ def lags_chart(
     Parameters
     ----------
     frames
-        By the name of its line, what `toolkit.statistics.spread.cross_correlation` returns of one
-        trajectory, or `toolkit.statistics.spread.hayashi_yoshida`.
+        By the name of its line, what `toolkit.statistics.spread.cross_correlation` or
+        `toolkit.statistics.spread.hayashi_yoshida` returns for one trajectory.
     source, theme
         As for `spread_chart`.
     subject
@@ -40,15 +40,11 @@ def lags_chart(
     Returns
     -------
     Figure
-        One line per frame by the lag (s). A line that is higher on the right of 0 than on the left
-        shows a buy leg that leads. Shaded is the band of the first frame that has one, within which
-        a correlation is chance at 95 %. Hovering shows n: pairs of returns, or the prices of both
-        legs. A lag without a correlation is a gap. Without any: a figure with a sentence.
-
-    Raises
-    ------
-    InputError
-        No frame, a missing column, several trajectories, or a parameter that is not allowed.
+        One line per frame by the lag (s), with gaps where the correlation is null. If it is higher
+        on the right of 0 than on the left, the buy leg leads. Shaded is the 95 % band of chance of
+        the first frame that has one. Hovering shows n: pairs of returns, or the prices of both
+        legs. Without a correlation: a figure with a sentence. Raises `InputError` for no frame or
+        several trajectories.
 
     Examples
     --------
@@ -89,7 +85,7 @@ def lags_chart(
 
 
 def _count(frame: pl.DataFrame) -> str:
-    """Write how much the correlations rest on: pairs of returns at least, or prices of the legs."""
+    """Format the n of the correlations: pairs of returns, or prices of the legs."""
     if "pairs" in frame.columns:
         return f"{min(frame['pairs']):,} pairs or more"
     return f"{frame['buy_n'][0]:,} and {frame['sell_n'][0]:,} prices"

@@ -10,13 +10,124 @@ import numpy as np
 import plotly.graph_objects as go
 import polars as pl
 
-from toolkit.charts.downsampling import downsample, require_columns
 from toolkit.charts.time_axis import clock_text, utc_offset_s
+from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.show.values import basis_text
-from toolkit.statistics.core.contract import checked_times, whole_number
+from toolkit.statistics.core.contract import (
+    checked_column,
+    checked_times,
+    checked_types,
+    whole_number,
+)
 from toolkit.statistics.quality import coverage
 from toolkit.statistics.quality.coverage import by_polls, poll_count
+
+_ROW, _BUCKET = "__row", "__bucket"
+
+
+def require_columns(frame: pl.DataFrame, columns: Sequence[str]) -> None:
+    """Raise `InputError` unless the frame has the columns, with numbers.
+
+    >>> require_columns(pl.DataFrame({"ts": [0]}), ["ts", "price"])
+    Traceback (most recent call last):
+    toolkit.errors.InputError: frame: 'no price' is not allowed; allowed: columns ts (number or ...
+    """
+    # An all-null column without a type still draws: as nothing.
+    checked_types(frame, dict.fromkeys(columns, "number or null"))
+
+
+def downsample(
+    frame: pl.DataFrame, columns: str | Sequence[str], *, points: int = 2000
+) -> pl.DataFrame:
+    """Keep at most ``points`` of the frame's rows, among them every column's extremes.
+
+    The span of ``ts`` is cut into equal buckets. The first and the last row are kept and, per
+    bucket and column, the first row with the minimum, the maximum and null. Rows are unchanged.
+
+    Parameters
+    ----------
+    frame
+        Any columns, ``columns`` and ``ts`` numeric. Rows are sorted by ``ts``, those of equal
+        ``ts`` keep their order. A frame of at most ``points`` rows is returned whole.
+    columns
+        The columns that keep their extremes. NaN counts as null.
+    points
+        The budget, at least 2 plus 3 for each column.
+
+    Returns
+    -------
+    pl.DataFrame
+        The frame's columns, sorted by ``ts``, with the global minimum and maximum of each column. A
+        null stretch as long as two buckets leaves a null row, a shorter one may vanish (the charts
+        mark breaks before they downsample).
+
+    Raises
+    ------
+    InputError
+        A column is missing or not numeric, ``ts`` has nulls, or ``points`` is too few.
+
+    Notes
+    -----
+    One pass over the rows: 1,000,000 rows and one or three columns take 25 to 50 ms.
+    Method: M4/min-max aggregation, Jugel et al., "M4: A Visualization-Oriented Time Series Data
+    Aggregation", PVLDB 7(10), 2014.
+
+    Examples
+    --------
+    >>> spike = pl.DataFrame({"ts": range(1000), "price": [1.0] * 500 + [9.0] + [1.0] * 499})
+    >>> kept = downsample(spike, "price", points=20)
+    >>> kept.height <= 20, kept["price"].max(), kept["ts"].max()
+    (True, 9.0, 999)
+    """
+    names = [columns] if isinstance(columns, str) else list(columns)
+    for name in names:
+        checked_column(frame, name)
+    require_columns(frame, ["ts", *names])
+    points = whole_number("points", points, 2 + 3 * len(names))
+    if frame["ts"].null_count():
+        raise InputError("ts", "a null", "a column without nulls")
+    ordered = frame if frame["ts"].is_sorted() else frame.sort("ts", maintain_order=True)
+    if ordered.height <= points:
+        return ordered
+    return ordered[_kept_rows(ordered.select("ts", *names), points)]
+
+
+def _kept_rows(frame: pl.DataFrame, points: int) -> pl.Series:
+    """Return the positions of the rows to keep, ascending and distinct."""
+    values = frame.select(pl.exclude("ts").cast(pl.Float64).fill_nan(None))
+    first, last = frame["ts"][0], frame["ts"][-1]
+    share = (frame["ts"] - first) / ((last - first) or 1)
+    with_nulls = sum(column.null_count() > 0 for column in values)
+    buckets = (points - 2) // (2 * values.width + with_nulls)
+    rows = _extremes(values, share, buckets)
+    # Columns that move together share rows, and a gap leaves buckets empty: use what that saved.
+    finer = _extremes(values, share, buckets * 19 * points // (20 * len(rows)))
+    return finer if len(rows) < len(finer) <= points else rows
+
+
+def _extremes(values: pl.DataFrame, share: pl.Series, buckets: int) -> pl.Series:
+    """Return the ends, and per bucket and column the minimum, the maximum and the first null."""
+    bucketed = values.with_row_index(_ROW).with_columns(
+        (share * buckets).floor().clip(upper_bound=buckets - 1).alias(_BUCKET)
+    )
+    picks = [
+        pick
+        for column in map(pl.col, values.columns)
+        for pick in (
+            column.arg_min(),
+            column.arg_max(),
+            pl.when(column.has_nulls()).then(column.is_null().arg_max()),
+        )
+    ]
+    # Rows are in the order of x, so a bucket is a run of rows and a position in it only shifts.
+    found = bucketed.group_by(_BUCKET, maintain_order=True).agg(
+        (pick + pl.first(_ROW)).alias(str(i)) for i, pick in enumerate(picks)
+    )
+    ends = pl.Series([0, values.height - 1], dtype=pl.UInt32)
+    picked = [found[str(i)].cast(pl.UInt32).drop_nulls() for i in range(len(picks))]
+    return pl.concat([ends, *picked]).unique().sort()
+
 
 _SEGMENT = "__segment_"
 _GAP_STEPS = 1.5
@@ -29,8 +140,8 @@ _GRAIN = 1000
 class DrawnRows:
     """What is drawn of a window (``frame``), how many rows it has, and how much was observed.
 
-    ``coverage`` is the row of `toolkit.statistics.quality.coverage` for the chart's main column,
-    None where the window has no row. ``joined`` counts that column's gaps too short to be seen.
+    ``coverage`` is the row of `toolkit.statistics.quality.coverage` for the main column, None
+    without a row in the window. ``joined`` counts that column's gaps too short to be seen.
     """
 
     frame: pl.DataFrame
@@ -40,7 +151,7 @@ class DrawnRows:
 
     @property
     def words(self) -> str:
-        """n, the coverage, how many rows have no value, and how many points are drawn of how many.
+        """n, coverage, rows without a value, and points drawn of how many.
 
         >>> frame = pl.DataFrame({"ts": [0, 60, 120], "price": [1.0, 2.0, None]})
         >>> rows_to_draw(frame, ["price"], Interval(0, 600), step_s=60, points=50).words
@@ -71,11 +182,10 @@ def rows_to_draw(
 ) -> DrawnRows:
     """Select at most ``points`` rows of the window, and mark where each column's line breaks.
 
-    A line breaks where two rows are more than 1.5 steps apart, and at a null, NaN or infinity. Of a
-    window with more than ``points`` rows, only breaks longer than a thousandth of it count: the
-    line's own grain is coarser than a shorter one, and would tear it open far wider than it is. The
-    first of ``columns`` is the main one, which n and coverage speak of. With ``polls`` that is by
-    polls, of rows that are kept from snapshots.
+    A line breaks where two rows are more than 1.5 steps apart, and at a null, NaN or infinity. In a
+    window with more than ``points`` rows, only breaks longer than a thousandth of it count: at the
+    line's own grain a shorter one would be drawn far too wide. n and coverage are of the first of
+    ``columns``. With ``polls`` coverage is by polls, for rows kept from snapshots.
 
     >>> frame = pl.DataFrame({"ts": [0, 60, 240, 300, 999], "price": [1.0, 2.0, 3.0, 4.0, 5.0]})
     >>> rows = rows_to_draw(frame, ["price"], Interval(0, 400), step_s=None, points=50)
@@ -109,7 +219,7 @@ def rows_to_draw(
 
 
 def _break_s(column: str, step_s: int | None) -> pl.Expr:
-    """Compute the seconds since the last value where the line breaks before a row, else null."""
+    """Return the seconds since the last value where the line breaks before a row, else null."""
     value, ts = pl.col(column), pl.col("ts")
     since = ts - pl.when(value.is_not_null()).then(ts).forward_fill().shift()
     gap = value.is_null().shift()
@@ -123,8 +233,7 @@ def gapped_line(
 ) -> go.Scatter:
     """Draw one column as a line. A point with a gap on both sides shows as a dot.
 
-    The line also breaks where the zone's clock is set forward or back: the hour that is skipped
-    or comes twice is not drawn as time that passed.
+    The line also breaks where the zone's clock is set forward or back.
 
     >>> frame = pl.DataFrame({"ts": [0, 60, 240, 300], "price": [1.0, 2.0, 3.0, 4.0]})
     >>> rows = rows_to_draw(frame, ["price"], Interval(0, 400), step_s=60, points=50)

@@ -8,11 +8,10 @@ from typing import Any
 import plotly.graph_objects as go
 import polars as pl
 
-from toolkit.charts.downsampling import downsample, require_columns
-from toolkit.charts.subject import Subject
+from toolkit.charts.lines import downsample, require_columns
 from toolkit.charts.theme import FAMILY_COLOURS, MARK_COLOUR
 from toolkit.charts.time_axis import clock_text
-from toolkit.charts.view import View
+from toolkit.charts.view import Subject, View
 from toolkit.errors import InputError
 from toolkit.foreign import html
 from toolkit.intervals import Interval, clip, union
@@ -26,7 +25,7 @@ _THRESHOLDS = "a list of finite numbers (log bps), e.g. [25]"
 _GRAIN = 1000
 """A chart is about this many pixels wide."""
 _COARSE_GRAIN = 300
-"""Of shades there are no more than this, for each is an object of its own in the browser."""
+"""The most shades, as each is an object in the browser."""
 
 
 def threshold_line(thresholds_bps: Sequence[float], view: View) -> go.Scatter:
@@ -51,7 +50,7 @@ def threshold_line(thresholds_bps: Sequence[float], view: View) -> go.Scatter:
 
 
 def checked_thresholds(thresholds_bps: object) -> None:
-    """Raise an `InputError` for anything but a list of thresholds, such as a bare number."""
+    """Raise `InputError` unless given a list, for example for a bare number."""
     if isinstance(thresholds_bps, str) or not hasattr(thresholds_bps, "__len__"):
         raise InputError("thresholds_bps", thresholds_bps, _THRESHOLDS)
 
@@ -59,8 +58,7 @@ def checked_thresholds(thresholds_bps: object) -> None:
 def events_of(events: pl.DataFrame, trajectory: Subject) -> pl.DataFrame:
     """Select the spread documents between the trajectory's two legs, and add ``sign``.
 
-    A detector buys the cheaper leg: an event that buys the trajectory's sell leg is one of its
-    negative spreads, and has a sign of -1.
+    The sign is -1 for an event that buys the trajectory's sell leg, that is of a negative spread.
 
     >>> events = pl.DataFrame({"family": ["spread"] * 2, "symbol": ["A_B"] * 2,
     ...                        "buy_exchange": ["X", "Y"], "buy_market": ["spot"] * 2,
@@ -95,10 +93,9 @@ def lifetime_shapes(
 ) -> list[dict[str, Any]]:
     """Shade the time with an event open in the lower plot.
 
-    The lifecycles are those of `toolkit.statistics.events.event_lifecycles`. An event without an
-    opening is shaded from the window's start, one without a close to where its log is known, by
-    ``logs``. One that opened again, and whose end is not known, is not shaded. Stretches less than
-    a pixel apart are joined.
+    An event without an opening is shaded from the window's start, one without a close to where its
+    log is known, by ``logs``. One that opened again, and whose end is not known, is not shaded.
+    Stretches less than a pixel apart are joined.
     """
     ends_unknown = (pl.col("kind") == "reopened") & pl.col("duration_s").is_null()
     found = event_lifecycles(events, *view.window, logs=logs).filter(~ends_unknown)
@@ -114,9 +111,7 @@ def lifetime_shapes(
 
 
 def episode_shapes(episodes: pl.DataFrame, view: View) -> list[dict[str, Any]]:
-    """Shade the time of `toolkit.statistics.spread.episodes` in the plot of the spread.
-
-    Stretches less than a few pixels apart are joined.
+    """Shade `toolkit.statistics.spread.episodes`, joined where they are a few pixels apart.
 
     >>> from toolkit.market import Source
     >>> view = View("", Source("live", "rail"), "light", Interval(0, 6000), "UTC", "")
@@ -130,7 +125,7 @@ def episode_shapes(episodes: pl.DataFrame, view: View) -> list[dict[str, Any]]:
 
 
 def _shades(spans: pl.DataFrame, view: View, grain: int, colour: str) -> list[dict[str, Any]]:
-    """Shade spans of time. Those nearer to each other than one part in ``grain`` are joined."""
+    """Shade spans of time, joined where nearer than one ``grain``-th of the window."""
     grain_s = view.window.length_s // grain
     widened = spans.with_columns(pl.nth(1) + grain_s)
     joined = [Interval(start, end - grain_s) for start, end in union(widened.iter_rows())]

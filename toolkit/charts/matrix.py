@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 import plotly.graph_objects as go
 import polars as pl
 
 from toolkit import commands
-from toolkit.charts.downsampling import require_columns
+from toolkit.cards import signed
 from toolkit.charts.figure import Figure
+from toolkit.charts.lines import require_columns
 from toolkit.charts.time_axis import clock_text
 from toolkit.charts.view import Heading
 from toolkit.columns import column
@@ -18,23 +24,22 @@ from toolkit.show.values import value_text
 from toolkit.statistics.funding.rates_in_force import HOURS_A_YEAR
 
 FUNDING_UNITS = {"% per 1 h": 1, "% per 8 h": 8, "% per 24 h": 24, "% per year (APR)": HOURS_A_YEAR}
-"""The units a rate is brought to, and their hours. A year is 365 days, not compounded."""
+"""The units of rates, and their hours. A year is 365 days, not compounded."""
 
 FULL_COLOUR_PCT_8H = 0.05
-"""From this size on (% per 8 h) a cell has its full colour, in every store and every unit.
+"""The size (% per 8 h) from which a cell has its full colour, in every store and unit.
 
-That is five times the 0.01 % per 8 h at which many exchanges rest: 0.00625 % per 1 h, 0.15 % per
-24 h, 54.75 % per year.
+It is five times the 0.01 % per 8 h at which many exchanges rest.
 """
 
 _NAMES_PX = 48
 """Height of the exchanges' names over the cells, which a narrow screen turns."""
 _TEXTS = 300
-"""Cells up to which each has its number in it."""
+"""The most cells that show their numbers."""
 SCALE = [[0.0, "#6fa8f7"], [0.5, "#e1e4e8"], [1.0, "#f2a65a"]]
 """The colours of rates, from the lowest to the highest."""
 INK = "#1f2328"
-"""Light cells with dark numbers, which read on a light page and on a dark one."""
+"""Numbers in cells, dark as the cells are light on either page."""
 
 
 def in_unit(rates: pl.DataFrame, unit: str) -> pl.DataFrame:
@@ -92,7 +97,7 @@ def funding_matrix(
         (fraction per its interval), ``interval_hours`` (h) and ``next_funding_time`` (s, Unix UTC),
         the numbers nullable.
     unit
-        One of `FUNDING_UNITS`, to which all rates are brought.
+        The unit drawn, one of `FUNDING_UNITS`.
     ts
         When the rates were in force, Unix seconds.
     source, timezone, theme
@@ -101,17 +106,11 @@ def funding_matrix(
     Returns
     -------
     Figure
-        A heat map with colours centred on 0 and, up to 300 cells, a trace with the numbers.
-        A cell without fill: the service shows no rate of that leg. A leg without a known
-        rate or interval is not drawn, and counted in the subtitle. The colours reach their ends at
-        `FULL_COLOUR_PCT_8H`, whatever rates there are: one rate has one colour everywhere. The
-        subtitle states that size in the unit. The numbers are exact. Without a rate: a figure with
-        a sentence.
-
-    Raises
-    ------
-    InputError
-        A missing column, another unit, two rows of one leg, or a parameter that is not allowed.
+        A heat map with colours centred on 0 and, up to 300 cells, a trace with the exact numbers. A
+        cell without a rate is unfilled. A leg without a known rate or interval is counted in the
+        subtitle. The colours reach their ends at `FULL_COLOUR_PCT_8H`, whatever the rates, and the
+        subtitle has that size in the unit. Without a rate: a figure with a sentence. Raises
+        `InputError` for another unit or two rows of one leg.
 
     Examples
     --------
@@ -167,7 +166,7 @@ def funding_matrix(
 
 
 def full_colour(unit: str) -> float:
-    """Return the size in the unit from which on a cell has its full colour.
+    """Return the rate in the unit from which a cell has its full colour.
 
     >>> full_colour("% per 24 h")
     0.15
@@ -176,7 +175,7 @@ def full_colour(unit: str) -> float:
 
 
 def _column() -> pl.Expr:
-    """Build the name of a column: the exchange, with its market where that is not futures."""
+    """Build the name of a column: the exchange, with its market unless that is futures."""
     plain = pl.col("market") == Market.FUTURES
     return pl.col("exchange") + pl.when(plain).then(pl.lit("")).otherwise("." + pl.col("market"))
 
@@ -225,7 +224,7 @@ def _cells(
 
 
 def _numbers(known: pl.DataFrame, unit: str) -> go.Scatter:
-    """Format the numbers in the cells."""
+    """Draw the numbers in the cells."""
     one = column(rate_in("apr_pct", unit)[0])
     return go.Scatter(
         x=known["column"].to_list(),
@@ -235,3 +234,174 @@ def _numbers(known: pl.DataFrame, unit: str) -> go.Scatter:
         textfont={"size": 10, "color": INK},
         hoverinfo="skip",
     )
+
+
+def heat_cells(
+    values: npt.NDArray[np.float64],
+    columns: Sequence[str],
+    rows: Sequence[str],
+    *,
+    below: Sequence[Sequence[list[Any]]],
+    hover: str,
+    scale: Sequence[Sequence[Any]],
+    ends: tuple[float, float],
+) -> go.Heatmap:
+    """Draw values as cells, the first row at the bottom, unfilled where NaN.
+
+    ``below`` is the custom data of the cells, ``ends`` the values of the first and the last colour.
+    """
+    return go.Heatmap(
+        z=values,
+        x=list(columns),
+        y=list(rows),
+        customdata=below,
+        hovertemplate=hover,
+        hoverongaps=False,
+        colorscale=scale,
+        zmin=ends[0],
+        zmax=ends[1],
+        showscale=False,
+    )
+
+
+FULL_COLOUR_BPS = 50.0
+"""The size (bps) from which a cell has its full colour, in every store."""
+
+_BESIDE_PX, _MARK_PX = 72, 36
+_ROW_PX = 26
+CATEGORIES = {"type": "category", "dtick": 1, "showgrid": False, "fixedrange": True}
+
+
+def spread_matrix(
+    frame: pl.DataFrame,
+    *,
+    symbol: str,
+    ts: When,
+    source: Source,
+    timezone: str = "UTC",
+    theme: str | None = None,
+    heading: bool = True,
+    filled: bool = True,
+) -> Figure:
+    """Draw the log spreads of one symbol, a row per leg bought and a column per leg sold.
+
+    Positive: the leg sold is dearer.
+
+    Parameters
+    ----------
+    frame
+        One row per pair: ``buy`` and ``sell`` (legs, String), ``ts`` (s, Unix UTC, of its newest
+        observation) and ``last_bps`` (log spread there in bps, nullable).
+    symbol
+        The symbol of all pairs.
+    ts
+        The end of the observed window, Unix seconds.
+    source, timezone, theme
+        As for `spread_chart`.
+    heading
+        Whether to draw the title with symbol, time and source.
+    filled
+        Whether to derive absent pairs from others. Pass False for figures net of costs, which
+        neither change sign nor add up.
+
+    Returns
+    -------
+    Figure
+        A heat map and a trace with its numbers. As the log spread is 10,000 ln(sell / buy), the
+        opposite orientation has the opposite sign, and two pairs of one time that share a leg add
+        up to a third. Absent pairs are derived in this way, and hovering says so. The colours reach
+        their ends at `FULL_COLOUR_BPS`. A cell without a known spread is unfilled. Without any: a
+        figure with a sentence. Raises `InputError` for two rows of one pair.
+
+    Examples
+    --------
+    >>> frame = pl.DataFrame({"buy": ["X.spot"] * 2, "sell": ["Y.spot", "Z.spot"], "ts": [0, 0],
+    ...                       "last_bps": [12.5, 2.5]})
+    >>> figure = spread_matrix(frame, symbol="A_B", ts=60, source=Source("replay", "depeg"))
+    >>> list(figure.data[0].y), figure.data[0].z[0].tolist()
+    (['Z.spot', 'Y.spot', 'X.spot'], [-2.5, 10.0, nan])
+    """
+    card = Heading(symbol, source, theme)
+    moment = f"{clock_text(pl.Series([parse_ts(ts, parameter='ts')]), timezone)[0]} {timezone}"
+    require_columns(frame, ["ts", "last_bps"])
+    if missing := [name for name in ("buy", "sell") if name not in frame.columns]:
+        raise InputError("frame", frame.columns, "columns " + ", ".join(missing))
+    known = frame.drop_nulls("last_bps")
+    if (twice := known.filter(pl.struct("buy", "sell").is_duplicated())).height:
+        raise InputError(
+            "frame", f"{twice['buy'][0]} to {twice['sell'][0]} twice", "one row per pair"
+        )
+    if known.is_empty():
+        return card.empty(f"No spread of {symbol} is known until {moment}.")
+    as_held = known.select("buy", "sell", "last_bps", how=pl.lit("as stored"))
+    cells = _filled(known) if filled else as_held
+    legs = pl.concat([cells["buy"], cells["sell"]]).unique().sort(descending=True)
+    layout = card.heading(
+        "Last spreads (bps)",
+        f"until {moment}",
+        f"n = {known.height:,} pairs",
+        f"full colour from ±{FULL_COLOUR_BPS:g} bps",
+    )
+    layout["margin"] |= {"b": _BESIDE_PX}
+    if not heading:
+        del layout["title"]
+        layout["margin"]["t"] = _MARK_PX
+    return Figure(_traces(cells, legs), layout=layout).update_layout(
+        height=layout["margin"]["t"] + _BESIDE_PX + _ROW_PX * legs.len(),
+        xaxis=CATEGORIES | {"title": {"text": "sell"}},
+        yaxis=CATEGORIES | {"title": {"text": "buy"}},
+        showlegend=False,
+    )
+
+
+def _filled(known: pl.DataFrame) -> pl.DataFrame:
+    """Return a row per cell: buy, sell, last_bps and how it is known, preferring the stored."""
+    held = known.select("buy", "sell", "ts", "last_bps", how=pl.lit("as stored"))
+    turned = held.select(
+        pl.col("sell").alias("buy"),
+        pl.col("buy").alias("sell"),
+        "ts",
+        -pl.col("last_bps"),
+        how=pl.lit("stored the other way round"),
+    )
+    known = pl.concat([held, turned]).unique(["buy", "sell"], keep="first", maintain_order=True)
+    added = known.join(
+        known, left_on=["sell", "ts"], right_on=["buy", "ts"], suffix="_after"
+    ).select(
+        "buy",
+        pl.col("sell_after").alias("sell"),
+        "ts",
+        pl.col("last_bps") + pl.col("last_bps_after"),
+        how=pl.format("by way of {}", "sell"),
+    )
+    cells = pl.concat([known, added.filter(pl.col("buy") != pl.col("sell")).sort("how")])
+    return cells.unique(["buy", "sell"], keep="first", maintain_order=True).drop("ts")
+
+
+def _traces(cells: pl.DataFrame, legs: pl.Series) -> list[go.Heatmap | go.Scatter]:
+    """Draw the cells and the numbers in them. ``legs`` are in the order from the bottom up."""
+    rows, columns = legs.to_list(), legs.reverse().to_list()
+    of = {(buy, sell): (value, html(how)) for buy, sell, value, how in cells.iter_rows()}
+    values = [[of.get((buy, sell), (None, ""))[0] for sell in columns] for buy in rows]
+    below = [[list(of.get((buy, sell), (None, ""))[1:]) for sell in columns] for buy in rows]
+    names = {leg: html(leg) for leg in rows}
+    heat = heat_cells(
+        pl.DataFrame(values, schema=[str(at) for at in range(len(rows))], orient="row")
+        .cast(pl.Float64)
+        .to_numpy(),
+        [names[leg] for leg in columns],
+        [names[leg] for leg in rows],
+        below=below,
+        hover="buy %{y}<br>sell %{x}<br>%{z:+,.2f} bps, %{customdata[0]}<extra></extra>",
+        scale=SCALE,
+        ends=(-FULL_COLOUR_BPS, FULL_COLOUR_BPS),
+    )
+    numbers = go.Scatter(
+        x=[names[sell] for sell in cells["sell"]],
+        y=[names[buy] for buy in cells["buy"]],
+        text=[signed(value, 1) for value in cells["last_bps"]],
+        mode="text",
+        textfont={"size": 10, "color": INK},
+        hoverinfo="skip",
+    )
+    return [heat.update(xgap=2, ygap=2), numbers]

@@ -9,9 +9,8 @@ import numpy as np
 import plotly.graph_objects as go
 import polars as pl
 
-from toolkit.charts.downsampling import require_columns
 from toolkit.charts.figure import Figure
-from toolkit.charts.lines import DrawnRows, gapped_line, rows_to_draw
+from toolkit.charts.lines import DrawnRows, gapped_line, require_columns, rows_to_draw
 from toolkit.charts.marks import (
     checked_thresholds,
     episode_shapes,
@@ -20,9 +19,8 @@ from toolkit.charts.marks import (
     opened_marks,
     threshold_line,
 )
-from toolkit.charts.subject import Subject, with_subject
 from toolkit.charts.theme import MARK_COLOUR
-from toolkit.charts.view import View
+from toolkit.charts.view import Subject, View, with_subject
 from toolkit.errors import InputError
 from toolkit.foreign import html
 from toolkit.intervals import Interval
@@ -66,56 +64,52 @@ def spread_chart(
         and ``sell_price`` (quote), ``spread_log_bps`` (bps, 1e4 ln(sell / buy)), the numbers
         nullable. A null, NaN, infinity or gap breaks the line.
     source
-        Where the rows come from. Simulated data and replays are marked in the corner.
+        The source of the rows. Simulated data and replays are marked in the corner.
     trajectory
-        The trajectory of the rows, or its key: by default that in the frame's ``trajectory``. Its
-        two legs name the lines.
+        The trajectory of the rows, or its key: by default the frame's ``trajectory``.
     start, end
         The window ``[start, end)``, as `toolkit.market.parse_ts` reads times: by default the
         frame's own. Rows outside are not drawn and not counted.
     step_s
-        Seconds between rows. Rows more than 1.5 steps apart have a gap between them. By default
-        the commonest distance in the window.
+        Seconds between rows, by default the commonest distance in the window. Rows more than 1.5
+        steps apart have a gap between them.
     polls
-        Of a series kept from snapshots the polls that were answered, as `Store.polls` gives them:
-        coverage is then by polls, see `toolkit.statistics.quality.coverage.poll_count`.
+        For a series kept from snapshots the answered polls, from `Store.polls`: coverage is then by
+        polls, see `toolkit.statistics.quality.polls.poll_count`.
     thresholds_bps
-        Values (log bps, with their sign) at which the spread's plot has a dashed line.
+        Values (log bps, signed) at which to draw a dashed line.
     episodes
-        Stretches of time to shade in grey, as `toolkit.statistics.spread.episodes` gives them:
+        Stretches to shade in grey, as `toolkit.statistics.spread.episodes` returns them:
         ``start_ts`` and ``end_ts`` (s, Unix UTC).
     events
-        Documents as `Store.events` gives them, of any events: those of a spread between the two
-        legs, either way round, are shown. The time from opening to close is shaded, and each
-        opening is marked at its size. Read them over
-        `toolkit.statistics.events.documents_window`, so that openings from before the window are
-        among them. An event without its opening is shaded from the window's start.
+        Documents as `Store.events` returns them, of any events. Those of a spread between the two
+        legs, in either orientation, are shaded from opening to close, and each opening is marked at
+        its size. Read them over `toolkit.statistics.events.documents_window` to include openings
+        from before the window. An event without its opening is shaded from the window's start.
     logs
-        The event logs that the documents are of, as `toolkit.store.event_logs` gives them. An event
-        that has not closed is shaded until its log's ``known_until``, by default to the window's
-        end.
+        The logs of the events, from `toolkit.store.event_logs`. An event that has not closed is
+        shaded until its log's ``known_until``, by default to the window's end.
     legs
         ``above``: the legs' prices above the spread. ``below``: the spread on top and large, their
         prices below. ``from_mean``: the same with each price's distance from its mean over the
         window (bps, 1e4 ln(price / mean price)). ``none``: the spread alone.
     distribution
-        Whether bars at the right show how the spreads of the window are distributed, over all rows.
+        Whether to draw the distribution of the window's spreads at the right, over all rows.
     timezone
-        The zone of the time axis, UTC or an IANA name. Where its clock changes, the lines break.
+        The zone of the time axis, UTC or an IANA name. Lines break where its clock changes.
     theme
-        ``light`` or ``dark``. By default a notebook shows the figure as its viewer prefers, and
-        whatever else draws it shows it light.
+        ``light`` or ``dark``. By default a notebook follows its viewer, anything else is light.
     points
-        The most rows drawn. The subtitle states how many of how many, and extremes are kept.
-        Beside them are n (rows with a spread) and their coverage of the window. Where not all
-        rows are drawn, a gap under a thousandth of the window is joined, and counted there.
+        The most rows drawn, extremes included. The subtitle has both counts, n (rows with a spread)
+        and coverage. If not all rows are drawn, gaps under a thousandth of the window are joined
+        and counted.
 
     Returns
     -------
     Figure
-        Three lines (buy leg, sell leg, spread; the spread first where it is on top), drawn from the
-        same rows. Then one of the thresholds and one of the openings, where there are any. Without
-        rows in the window: a figure with a sentence on what to do.
+        Three lines drawn from the same rows: buy leg, sell leg, spread (the spread first where it
+        is on top), then the thresholds and the openings, if any. Without rows in the window: a
+        figure with a sentence.
 
     Raises
     ------
@@ -175,7 +169,7 @@ _TITLES = {
 
 
 def _from_mean(frame: pl.DataFrame, window: Interval) -> pl.DataFrame:
-    """Give each leg's distance from its mean over the window (bps) in place of its price."""
+    """Replace each leg's price by its distance from its mean over the window (bps)."""
     require_columns(frame, ["ts", *_PRICES])
     inside = pl.col("ts").is_between(*window, closed="left")
 
@@ -188,7 +182,7 @@ def _from_mean(frame: pl.DataFrame, window: Interval) -> pl.DataFrame:
 
 
 def _lines(rows: DrawnRows, trajectory: Subject, legs: str, view: View) -> list[go.Scatter]:
-    """Draw the spread's line and those of its legs, in the order from top to bottom."""
+    """Draw the lines of the spread and its legs, from top to bottom."""
     spread = gapped_line(
         rows,
         "spread_log_bps",
@@ -209,7 +203,7 @@ def _lines(rows: DrawnRows, trajectory: Subject, legs: str, view: View) -> list[
 
 
 def _places(legs: str) -> dict[str, Any]:
-    """Build the axes: of the spread, and of the legs above or below it."""
+    """Build the axes of the spread, and of the legs above or below it."""
     spread = {"title": {"text": "spread (log bps)"}, "zeroline": True, "zerolinecolor": MARK_COLOUR}
     if legs == "none":
         return {"yaxis2": spread, "yaxis_visible": False, "xaxis_anchor": "y2"}
@@ -247,14 +241,9 @@ def price_chart(
     Returns
     -------
     Figure
-        One line, or two where any mark price is known. Without rows in the window: a figure with
-        a sentence on what to do.
-
-    Raises
-    ------
-    InputError
-        A spread trajectory, a missing or non-numeric column, two rows of one ``ts``, or a parameter
-        that is not allowed.
+        One line, or two if any mark price is known. Without rows in the window: a figure with a
+        sentence. Raises `InputError` for a spread trajectory or a missing or non-numeric column or
+        two rows of one ``ts``.
 
     Examples
     --------
@@ -279,10 +268,10 @@ def price_chart(
 
 
 def nothing(view: View, trajectory: Subject) -> Figure:
-    """Draw a sentence in place of rows: there are none, and what to do."""
+    """Draw a sentence in place of rows, with what to do."""
     load = f"load this one with: {view.sync_command}"
     if isinstance(trajectory, SnapshotTrajectory):
-        load = "ask for more with follow: a snapshot is of its moment and comes no second time"
+        load = "keep `rail follow` running: past snapshots cannot be loaded"
     return view.empty(f"No rows of {view}. Choose another window, or {load}")
 
 
@@ -306,9 +295,9 @@ BESIDE = 0.9
 
 
 def distribution_bars(frame: pl.DataFrame, column: str, window: Interval, yaxis: str) -> go.Bar:
-    """Count the finite values of a window in 60 steps of one width, as bars from the right axis.
+    """Draw a histogram of the finite values of a window, in 60 steps, as bars from the right axis.
 
-    The length of a bar is the share of the rows with a value. Without a value there is no bar.
+    The length of a bar is its share of the rows with a value. Without a value there is no bar.
 
     >>> frame = pl.DataFrame({"ts": [0, 60, 120, 180], "bps": [1.0, 1.0, 2.0, None]})
     >>> bars = distribution_bars(frame, "bps", Interval(0, 240), "y2")
@@ -338,6 +327,6 @@ def distribution_bars(frame: pl.DataFrame, column: str, window: Interval, yaxis:
 
 
 def beside(axis: str) -> dict[str, object]:
-    """Build the axes: of time to the left, of the shares to the right of it."""
+    """Build the axes of time and, to the right of it, of the shares."""
     shares = {"domain": [BESIDE + 0.01, 1.0], "anchor": axis, "visible": False, "fixedrange": True}
     return {"xaxis_domain": [0.0, BESIDE], "xaxis2": shares}

@@ -7,12 +7,11 @@ from typing import Any
 import plotly.graph_objects as go
 import polars as pl
 
-from toolkit.charts.downsampling import require_columns
-from toolkit.charts.events import event_hover, event_spans
+from toolkit.charts.events import event_spans, life_bars
 from toolkit.charts.figure import Figure
-from toolkit.charts.lines import gapped_line, rows_to_draw
-from toolkit.charts.theme import COLOURS, FAMILY_COLOURS
-from toolkit.charts.time_axis import clock_text, utc_offset_s
+from toolkit.charts.lines import gapped_line, require_columns, rows_to_draw
+from toolkit.charts.theme import COLOURS
+from toolkit.charts.time_axis import clock_text
 from toolkit.charts.view import View
 from toolkit.errors import InputError
 from toolkit.foreign import html
@@ -28,7 +27,7 @@ _HEIGHT_PX = 560
 _PRICES = ("price", "from_median")
 _PRICE, _FUNDING, _EVENTS = "y", "y2", "y3"
 _OWN_TIME = " · %{x|%H:%M}"
-"""Of each line in the box of all legs: rows that are drawn of two legs may differ in their time."""
+"""Beside each leg in the common hover box, as the rows of two legs may differ in time."""
 
 
 def symbol_chart(
@@ -54,34 +53,30 @@ def symbol_chart(
         nullable).
     funding
         One row per leg and change of its rate: ``leg``, ``ts`` and ``apr_pct`` (percent a year in
-        force from then on, positive: longs pay, nullable: none from then on).
+        force from ``ts`` on, positive: longs pay, null: none).
     lifecycles
         As for `event_timeline`, with ``event_id`` (String).
     symbol
-        The symbol of all of them.
+        The symbol of all legs.
     start, end
         The window ``[start, end)`` in Unix seconds. Rows outside are not drawn.
     source, timezone, theme
         As for `spread_chart`.
     shown
-        ``price``, or ``from_median``: 1e4 ln(price / median of the legs at that time) in bps, of
-        times at which two legs have a price.
+        ``price``, or ``from_median``: 1e4 ln(price / median of the legs at that time) in bps, at
+        times with prices of two legs.
     points
-        About the most rows drawn of all prices together. Extremes are kept.
+        About the most price rows drawn. Extremes are kept.
 
     Returns
     -------
     Figure
-        Above a line for each leg, in the middle its rate in the same colour, below a bar for each
-        event, one row per family. Over a plot one box has the legs there, the dearest first, each
-        with the time of its row. The three have one axis of time. Where no leg has a rate, or no
-        event is in the window, prices take the room. A bar has its ``event_id`` as ``customdata``,
-        without tags. Without prices, rates and events in the window: a figure with a sentence.
-
-    Raises
-    ------
-    InputError
-        A missing column, two rows of one leg and ts, or a parameter that is not allowed.
+        A line for each leg above, its rate in the same colour in the middle, and a bar for each
+        event below, one row per family, over one time axis. One hover box lists the legs, the
+        dearest first, each with the time of its row. Without rates or events, prices take the room.
+        The ``customdata`` of a bar is its ``event_id``, without tags. Without prices, rates and
+        events in the window: a figure with a sentence. Raises `InputError` for two rows of one leg
+        and ts.
 
     Examples
     --------
@@ -111,8 +106,15 @@ def symbol_chart(
             f"{view.sync_command}"
         )
     bars = [
-        _bars(spans.filter(family=family.value), at, family, view)
+        life_bars(mine, family, timezone).update(
+            y=[at] * mine.height,
+            width=0.7,
+            showlegend=False,
+            marker_opacity=0.6,
+            yaxis=_EVENTS,
+        )
         for at, family in enumerate(EventFamily)
+        for mine in [spans.filter(family=family.value)]
         if spans.height
     ]
     n_rows = prices.filter(pl.col("ts").is_between(*view.window, closed="left")).height
@@ -127,7 +129,7 @@ def symbol_chart(
 def _price_lines(
     prices: pl.DataFrame, shown: str, points: int, view: View
 ) -> dict[str, go.Scatter]:
-    """Draw the prices of each leg, fewer rows of each where there are many legs."""
+    """Draw the prices of each leg, with fewer rows each the more legs there are."""
     column, hover = "price", "%{y:,.10~g}"
     if shown == "from_median":
         column, hover = "from_median", "%{y:+,.2f} bps"
@@ -150,7 +152,7 @@ def _price_lines(
 
 
 def _rate_lines(funding: pl.DataFrame, view: View) -> dict[str, go.Scatter]:
-    """Draw the rates of each leg as steps, with the one in force at the window's start."""
+    """Draw the rates of each leg as steps, from the one in force at the window's start."""
     found = {}
     for leg in funding["leg"].unique().sort():
         mine = funding.filter(pl.col("leg") == leg).sort("ts")
@@ -176,10 +178,9 @@ def _rate_lines(funding: pl.DataFrame, view: View) -> dict[str, go.Scatter]:
 
 
 def _coloured(lines: dict[str, go.Scatter], rates: dict[str, go.Scatter]) -> list[go.Scatter]:
-    """Put the lines of both plots in the order in which a leg has one colour in both.
+    """Order the lines so that a leg has one colour in both plots.
 
-    A template gives its colours to the traces in turn, so both plots begin with the first of them,
-    and a leg without a line leaves its place free.
+    A template colours the traces in turn, so an absent line is replaced by an empty one.
     """
     legs = sorted({*lines, *rates})
     free = -len(legs) % _COLOURS
@@ -197,33 +198,8 @@ def _coloured(lines: dict[str, go.Scatter], rates: dict[str, go.Scatter]) -> lis
     return found
 
 
-def _bars(spans: pl.DataFrame, row: int, family: EventFamily, view: View) -> go.Bar:
-    since, until = spans["since"].cast(pl.Int64), spans["until"].ceil().cast(pl.Int64)
-    shown = [clock_text(times, view.timezone) for times in (since, until)]
-    offsets = utc_offset_s(until, view.timezone) - utc_offset_s(since, view.timezone)
-    length_ms = 1000 * (spans["until"] - since + offsets)
-    colour = FAMILY_COLOURS[family]
-    return go.Bar(
-        base=shown[0].to_list(),
-        x=length_ms.round().cast(pl.Int64).clip(lower_bound=0).to_numpy(),
-        y=[row] * spans.height,
-        width=0.7,
-        orientation="h",
-        name=family.value,
-        showlegend=False,
-        customdata=[html(event_id) for event_id in spans["event_id"]],
-        hovertext=[
-            event_hover(each, first, last, view.timezone)
-            for each, first, last in zip(spans.iter_rows(named=True), *shown, strict=True)
-        ],
-        hoverinfo="text",
-        marker={"color": colour, "opacity": 0.6, "line": {"color": colour, "width": 1}},
-        yaxis=_EVENTS,
-    )
-
-
 def _axes(quote: str, shown: str, *, rated: bool, lanes: bool) -> dict[str, Any]:
-    """Lay out the plots over one axis of time, with a crosshair through all of them."""
+    """Lay out the plots over one time axis, with a crosshair through all of them."""
     price: dict[str, Any] = {"title": {"text": f"price ({quote})"}, "exponentformat": "none"}
     if shown == "from_median":
         price = {"title": {"text": "from median (bps)"}, "zeroline": True}

@@ -1,9 +1,9 @@
 """Plotly templates for light and for dark backgrounds, and the colours in them.
 
-Importing this module registers ``rail_light``, ``rail_dark`` and ``rail``, which is light with a
-mark that a notebook may show it as its viewer prefers. Plotly's own default stays. The
-colours keep a contrast of at least 3:1 to their background and stay apart under the three kinds of
-colour blindness (tests measure both). A line has the same hue in either theme.
+Importing this module registers ``rail_light``, ``rail_dark`` and ``rail``, which is light and
+marked so that a notebook may follow its viewer. Plotly's default stays. Tests measure a contrast of
+at least 3:1 to the background, and that the colours differ under the three kinds of colour
+blindness. A line has the same hue in either theme.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ COLOURS: dict[str, tuple[str, ...]] = {
 """Ten colours by theme, in the order in which lines take them."""
 
 WARNING_COLOUR = "#d1341f"
-"""What must not be overlooked, on either background."""
+"""Warnings, on either background."""
 
 MARK_COLOUR = "#7d8590"
-"""The text beside the data, on either background."""
+"""Text and lines beside the data, on either background."""
 
 STATE_COLOURS = {
     LedgerState.HELD: "#6f9c94",
@@ -51,13 +51,13 @@ FAMILY_COLOURS = {
     EventFamily.SPLASH: "#906000",
     EventFamily.FUNDING: "#f04890",
 }
-"""One colour per family of events, on either background, the same in every chart."""
+"""One colour per family of events, on either background."""
 
 _INK = {"light": ("#1f2328", "#59636e", "#d8dee4"), "dark": ("#f0f3f6", "#9ea7b3", "#30363d")}
 
 
 _SENDING = ["sendChartToCloud", "sendDataToCloud"]
-"""Buttons with which a reader would send a figure's data away from this machine."""
+"""Buttons that would send a figure's data elsewhere."""
 
 _MARK = "rail: light or dark, as the viewer"
 

@@ -1,7 +1,6 @@
 """Unix seconds on plotly's date axis, in the wall clock of a chosen zone.
 
-Times are drawn from text. plotly.js reads numbers on a date axis in the browser's zone, so that the
-same figure would show other times in Tokyo than in London. Text it reads as it is.
+Times are drawn from text, since plotly.js shows numbers on a date axis in the browser's zone.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from toolkit.intervals import Interval
 
 
 def utc_offset_s(ts: pl.Series, timezone: str) -> pl.Series:
-    """Compute the seconds by which the zone's clock is ahead of UTC at each of the times.
+    """Return the seconds by which the zone's clock is ahead of UTC at each time.
 
     >>> utc_offset_s(pl.Series([1698537600, 1698541200]), "Europe/London").to_list()
     [3600, 0]
@@ -36,7 +35,7 @@ def utc_offset_s(ts: pl.Series, timezone: str) -> pl.Series:
 
 
 def clock_text(ts: pl.Series, timezone: str) -> pl.Series:
-    """Format Unix seconds as the zone's clock, without the seconds where all of them are zero.
+    """Format Unix seconds in the zone's clock, without seconds if all of them are zero.
 
     >>> clock_text(pl.Series([0, 61]), "UTC").to_list()
     ['1970-01-01 00:00:00', '1970-01-01 00:01:01']
@@ -49,10 +48,9 @@ def clock_text(ts: pl.Series, timezone: str) -> pl.Series:
 
 
 def clock_moment(clock: dt.datetime, timezone: str) -> float:
-    """Compute the Unix seconds at which the zone's clock shows a time.
+    """Return the Unix seconds at which the zone's clock shows a time.
 
-    Of an hour that comes twice it is the first, and one that is skipped goes on from the hour
-    before.
+    In an hour that comes twice it is the first, and a skipped hour continues the one before.
 
     >>> clock_moment(dt.datetime(1970, 1, 1, 9, 0, 30), "Asia/Tokyo")
     30.0
@@ -61,7 +59,7 @@ def clock_moment(clock: dt.datetime, timezone: str) -> float:
 
 
 def window_text(window: Interval, timezone: str) -> str:
-    """Format the window, with its ends in the zone's clock.
+    """Format the window in the zone's clock.
 
     >>> window_text(Interval(1677628800, 1677715200), "UTC")
     '2023-03-01 00:00 to 2023-03-02 00:00 UTC'
@@ -73,12 +71,12 @@ def window_text(window: Interval, timezone: str) -> str:
 
 
 def measured_window(frame: pl.DataFrame, timezone: str) -> str:
-    """Format as `window_text` the window that rows carry as window_start and window_end."""
+    """Format the rows' window_start and window_end as `window_text`."""
     return window_text(Interval(frame["window_start"][0], frame["window_end"][0]), timezone)
 
 
 def date_axis(window: Interval, timezone: str) -> dict[str, Any]:
-    """Build a date axis over the whole window, so that a missing start or end is visible.
+    """Build a date axis over the whole window.
 
     >>> date_axis(Interval(0, 60), "UTC")["range"]
     ['1970-01-01 00:00', '1970-01-01 00:01']

@@ -7,15 +7,71 @@ import textwrap
 from dataclasses import dataclass
 from typing import Any
 
+import polars as pl
+
 from toolkit import commands
 from toolkit.charts.figure import Figure
-from toolkit.charts.subject import Subject
 from toolkit.charts.theme import MARK_COLOUR, WARNING_COLOUR, template_name
 from toolkit.charts.time_axis import date_axis, window_text
 from toolkit.errors import InputError
 from toolkit.foreign import Html, html
 from toolkit.intervals import Interval
-from toolkit.market import SnapshotTrajectory, Source
+from toolkit.market import Family, Pair, SnapshotTrajectory, Source, Trajectory
+from toolkit.statistics.core.contract import Frame, checked_frame
+
+Subject = Trajectory | SnapshotTrajectory | Pair
+"""The subject of a chart of rows."""
+
+
+def subject_of(trajectory: Subject | str) -> Subject:
+    """Read the key of a trajectory, of a series kept from snapshots, or of a pair of two prices.
+
+    >>> subject_of("snapshot-funding/BTC_USD:X.futures").family.value
+    'funding'
+    """
+    key = str(trajectory)
+    if key.startswith("pair/"):
+        return Pair.parse(key)
+    kept = key.startswith(("snapshot-spread/", "snapshot-funding/"))
+    return SnapshotTrajectory.parse(key) if kept else Trajectory.parse(key)
+
+
+def with_subject(
+    frame: Frame, trajectory: Subject | str | None, family: Family
+) -> tuple[pl.DataFrame, Subject]:
+    """Return the frame with its trajectory's key in each row, and the trajectory.
+
+    ``trajectory`` is by default the frame's column of that name. Raises `InputError` for rows of
+    several trajectories or of another one, for another family, and where neither names one.
+
+    >>> rows = pl.DataFrame({"trajectory": ["BTC_USD:KRAKEN.spot"], "ts": [0]})
+    >>> with_subject(rows, None, Family.PRICE)[1].key
+    'BTC_USD:KRAKEN.spot'
+    >>> with_subject(rows, "ETH_USD:KRAKEN.spot", Family.PRICE)
+    Traceback (most recent call last):
+    toolkit.errors.InputError: trajectory: 'ETH_USD:KRAKEN.spot' is not allowed; allowed:
+    BTC_USD:KRAKEN.spot, whose rows the frame has
+    """
+    checked_frame(frame)
+    frame = frame.lazy().collect()
+    named_by_frame = frame["trajectory"] if "trajectory" in frame else pl.Series(dtype=pl.String)
+    held = named_by_frame.drop_nulls().unique().sort()
+    if len(held) > 1:
+        some = ", ".join(map(str, held[:3]))
+        raise InputError(
+            "frame", f"rows of {len(held)} trajectories", f"rows of one; it has those of {some}"
+        )
+    if trajectory is None and not len(held):
+        raise InputError(
+            "trajectory", None, f"the key of a {family} trajectory, where the frame names none"
+        )
+    named = subject_of(str(held[0] if trajectory is None else trajectory))
+    if named.family is not family:
+        raise InputError("trajectory", named.key, f"a {family} trajectory")
+    if len(held) and held.dtype == pl.String and held[0] != named.key:
+        raise InputError("trajectory", named.key, f"{held[0]}, whose rows the frame has")
+    return frame.with_columns(trajectory=pl.lit(named.key)), named
+
 
 _LINE_PX = 17
 
@@ -43,10 +99,7 @@ class Heading:
             raise InputError("source", given, mine)
 
     def heading(self, title: str, *lines: str) -> dict[str, Any]:
-        """Build the layout: template, title, subject, lines, source, its mark, legend and margins.
-
-        The lines are short, for a title does not wrap on a narrow screen.
-        """
+        """Build the layout. Keep the lines short: a title does not wrap on a narrow screen."""
         below = (self.subject, *lines, self.source.label)
         return {
             "template": template_name(self.theme),
@@ -73,7 +126,7 @@ class Heading:
         }
 
     def empty(self, message: str) -> Figure:
-        """Draw a figure without axes that names what is missing and what to do."""
+        """Draw a message without axes."""
         text = "<br>".join(textwrap.wrap(html(message), 64, break_long_words=False))
         place = {"xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5, "showarrow": False}
         return Figure(
@@ -87,7 +140,7 @@ class Heading:
         )
 
     def _source_mark(self) -> list[dict[str, Any]]:
-        """Return the annotation in the corner where the numbers are not of a live market now."""
+        """Return the annotation that marks simulated data and replays."""
         marks = {"simulated": ("SIMULATED", WARNING_COLOUR), "replay": ("REPLAY", MARK_COLOUR)}
         if self.source.kind not in marks:
             return []
@@ -124,7 +177,7 @@ class View(Heading):
         timezone: str,
         theme: str | None,
     ) -> View:
-        """Make the view of one trajectory over a window. What is kept from snapshots is marked."""
+        """Make the view of one trajectory over a window."""
         kept = ", from snapshots" if isinstance(trajectory, SnapshotTrajectory) else ""
         return cls(trajectory.legs_key + kept, source, theme, window, timezone, trajectory.key)
 
@@ -144,7 +197,7 @@ class View(Heading):
         return commands.rail("sync", *wanted, "--start", start, "--end", end)
 
     def layout(self, title: str, *numbers: str) -> dict[str, Any]:
-        """Add the window above the numbers of `heading`, and a time axis over all of it.
+        """Build the layout of `heading` with the window above the numbers, and its time axis.
 
         >>> view = View("BTC_USD:KRAKEN.spot", Source("replay", "depeg"), "light",
         ...             Interval(0, 60), "UTC", "BTC_USD:KRAKEN.spot")

@@ -1,6 +1,6 @@
-"""The Streamlit dashboard: one file per question a user asks, and the command that serves it.
+"""The Streamlit dashboard: its pages, and the command that serves them.
 
-Streamlit is imported by the pages alone, not by this package.
+Only the pages import Streamlit, not this package.
 """
 
 from toolkit.dashboard.settings import command

@@ -1,7 +1,6 @@
-"""`python -m toolkit.dashboard --store FILE`: serves the dashboard until it is stopped.
+"""`python -m toolkit.dashboard --store FILE`: serve the dashboard until it is stopped.
 
-A parent that is killed cannot end it. So with ``--end-with-stdin`` it ends where its standard input
-does: the parent holds the other end of that pipe, and loses it however it dies.
+With ``--end-with-stdin`` it ends with its standard input, the pipe of a parent that may be killed.
 """
 
 from __future__ import annotations

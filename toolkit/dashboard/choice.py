@@ -1,8 +1,8 @@
 # ruff: noqa: D102 - what each kind of option does is described once, in `Option`
-"""Declared choices of a page: each gives a widget, a parameter of the link, a filter and Python.
+"""Declared choices of a page: each is a widget, a parameter of the link, a filter and Python.
 
-A page declares its `Option` values once, in a `Choices`. A run then follows the link, draws the
-widgets, takes their values and writes the link. Widgets keep their values under their keys.
+A page declares its `Option` values once, in a `Choices`. A run follows the link, draws the widgets,
+reads their values and writes the link.
 """
 
 from __future__ import annotations
@@ -12,27 +12,27 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from toolkit.dashboard.link import read_choice, read_number, read_option, read_zoom, zoom_text
-from toolkit.dashboard.screen import st
+from toolkit.dashboard.widgets import st
 from toolkit.foreign import Markdown
 
 OPTION = "with_"
-"""What the options of an analysis begin with in a link."""
+"""The prefix of an analysis' options in a link."""
 
 
 @dataclass(frozen=True, slots=True)
 class PageLink:
-    """The parameters of one page's link: its state is kept under the page's name."""
+    """The parameters of one page's link, with state under the page's name."""
 
     page: str
     names: tuple[str, ...]
 
     def to_follow(self, *widgets: str, ready: bool = True) -> dict[str, str] | None:
-        """Return the parameters that the widgets must take over, None where there is nothing new.
+        """Return the parameters that the widgets must take over, None if nothing is new.
 
-        ``widgets`` are the keys of those that always have a value. Where a run ended before one, as
-        with a locked store, Streamlit forgets its value or has None for it: it is then taken over
-        again. ``ready`` is whether the values are still allowed. A page that is opened again
-        without parameters follows the link that it had before.
+        ``widgets`` are the keys of those that always have a value: if a run ended before one was
+        drawn, as with a locked store, Streamlit forgets it, and it is read again. ``ready`` is
+        whether the values are still allowed. A page opened again without parameters follows its
+        previous link.
         """
         ready = ready and all(st.session_state.get(key) is not None for key in widgets)
         params = {name: st.query_params[name] for name in self.names if name in st.query_params}
@@ -43,17 +43,17 @@ class PageLink:
         return params or written or {}
 
     def asks_for(self, name: str) -> str | None:
-        """Return a parameter of the link, or of the one that the page had before."""
+        """Return a parameter of the link, or of the page's previous one."""
         written = st.session_state.get(f"{self.page}_written", {})
         asked: str | None = st.query_params.get(name) or written.get(name)
         return asked
 
     def keep_faults(self, faults: list[Markdown]) -> None:
-        """Keep what was wrong with the link until a widget is used."""
+        """Keep the faults of the link until a widget is used."""
         st.session_state[f"{self.page}_faults"] = faults
 
     def write(self, params: dict[str, str]) -> None:
-        """Set the link to the values of the widgets, and show what was wrong with it."""
+        """Set the link to the widgets' values, and show its faults."""
         state = st.session_state
         if state.setdefault(f"{self.page}_followed", params) != params:
             self.keep_faults([])
@@ -70,13 +70,13 @@ class PageLink:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One thing that a page lets its reader choose.
+    """One choice of a page.
 
-    ``name`` is its parameter in the link, ``usual`` the value that the link leaves out, and
-    ``looks`` is what its widget takes besides. As a filter of a screen it is the ``argument`` of
-    `toolkit.workspace.Workspace.screen` that takes its value, or its condition ``where`` with a
-    place for it: that keeps the rows of the page, and stands in its Python. The usual value
-    filters nothing.
+    ``name`` is its parameter in the link, ``usual`` the value that the link leaves out, ``looks``
+    further arguments of its widget. As a filter it has the ``argument`` of
+    `toolkit.workspace.Workspace.screen` that takes its value, or the condition ``where`` with a
+    place for it, which filters the page's rows and appears in its Python. The usual value filters
+    nothing.
     """
 
     name: str
@@ -89,7 +89,7 @@ class Option:
     looks: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Keep the widget under the name where no other key is given."""
+        """Use the name as the widget's key unless one is given."""
         if not self.key:
             object.__setattr__(self, "key", self.name)
 
@@ -99,19 +99,19 @@ class Option:
         return self.usual is not None
 
     def read(self, params: Mapping[str, str], faults: list[Markdown]) -> Any:
-        """Return the value that a link asks for, the usual one and why in ``faults``."""
+        """Return the value in a link, or the usual one and why in ``faults``."""
         raise NotImplementedError
 
     def text(self, value: Any) -> str:
-        """Write a value as the link has it."""
+        """Format a value for the link."""
         return str(value)
 
     def is_usual(self, value: Any) -> bool:
-        """Return whether a value is the one that the link leaves out."""
+        """Return whether the link leaves a value out."""
         return bool(value == self.usual)
 
     def fitted(self, value: Any) -> Any:
-        """Return a value of before, or what of it is still allowed."""
+        """Return the part of an earlier value that is still allowed."""
         return value
 
     def draw(self, **looks: Any) -> None:
@@ -123,7 +123,7 @@ class Option:
 
 
 class OneOf(Option):
-    """One of the allowed values, in a row of buttons; allowed may have words for each."""
+    """One of the allowed values, in a row of buttons. A mapping has labels for them."""
 
     def read(self, params: Mapping[str, str], faults: list[Markdown]) -> Any:
         if self.usual is None:
@@ -148,7 +148,7 @@ class OneOf(Option):
 
 
 class Picked(OneOf):
-    """One of the allowed values, picked from a list. None is usual where there may be none."""
+    """One of the allowed values, picked from a list. It may be empty where None is usual."""
 
     def draw(self, **looks: Any) -> None:
         none = {} if self.always else {"index": None}
@@ -158,7 +158,7 @@ class Picked(OneOf):
 
 
 class SomeOf(Option):
-    """Some of the allowed values. None of them is the usual ones."""
+    """Some of the allowed values. An empty choice is the usual one."""
 
     def read(self, params: Mapping[str, str], faults: list[Markdown]) -> Any:
         return read_choice(params, self.name, list(self.allowed), faults) or list(self.usual)
@@ -177,7 +177,7 @@ class SomeOf(Option):
 
 
 class Marked(SomeOf):
-    """Some of the allowed values, each a button that can be pressed."""
+    """Some of the allowed values, as buttons."""
 
     def text(self, value: Any) -> str:
         return ",".join(each for each in self.allowed if each in value)
@@ -188,7 +188,7 @@ class Marked(SomeOf):
 
 @dataclass(frozen=True, slots=True)
 class Number(Option):
-    """A number within bounds. Where None is usual, the widget may be empty, and 0 is that too."""
+    """A number within bounds. Where None is usual the widget may be empty, and 0 means None."""
 
     bounds: tuple[float, float] = (0.0, 10_000.0)
     step: float = 5.0
@@ -210,9 +210,22 @@ class Number(Option):
         )
 
 
+class Typed(Option):
+    """A text. An empty one is the usual one."""
+
+    def read(self, params: Mapping[str, str], faults: list[Markdown]) -> Any:  # noqa: ARG002
+        return params.get(self.name, self.usual)
+
+    def is_usual(self, value: Any) -> bool:
+        return not value or bool(value == self.usual)
+
+    def draw(self, **looks: Any) -> None:
+        st.text_input(self.label, **self._looks(**looks))
+
+
 @dataclass(frozen=True, slots=True)
 class Switch(Option):
-    """Whether something is so: the link has one of two words, ``on`` where it is."""
+    """A toggle, in the link one of two words."""
 
     on: str = "on"
     off: str = "off"
@@ -230,7 +243,7 @@ class Switch(Option):
 
 
 class Zoom(Option):
-    """The stretch of time that is looked at, None for all of the window. A button ends it."""
+    """The stretch of time shown, None for the whole window. A button zooms out."""
 
     def read(self, params: Mapping[str, str], faults: list[Markdown]) -> Any:
         return read_zoom(params, faults)
@@ -239,7 +252,7 @@ class Zoom(Option):
         return zoom_text(value)
 
     def end(self) -> None:
-        """Look at all of the window."""
+        """Zoom out."""
         st.session_state[self.key] = None
 
     def draw(self, **looks: Any) -> None:
@@ -249,10 +262,7 @@ class Zoom(Option):
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """The options of one page, in the order of its link, after the names ``also``.
-
-    ``also`` are parameters that the page reads and writes itself.
-    """
+    """The options of one page in the order of its link, after ``also``, which it handles itself."""
 
     page: str
     options: tuple[Option, ...]
@@ -272,12 +282,12 @@ class Choices:
         return iter(self.options)
 
     def given(self, **known: Mapping[str, Any]) -> Choices:
-        """Return the same with what a run knows of options: their ``allowed``, their ``usual``."""
+        """Return the same with fields of options that only a run knows, such as ``allowed``."""
         options = (replace(each, **known.get(each.name, {})) for each in self.options)
         return replace(self, options=tuple(options))
 
     def early(self, name: str) -> Any:
-        """Return the value of one option before those of the others are known."""
+        """Return the value of one option before the others' are known."""
         state, option = st.session_state, self[name]
         params = self._to_follow(ready=True)
         if params is not None or option.key not in state:
@@ -293,8 +303,8 @@ class Choices:
     ) -> None:
         """Fill the widgets from a link that the page did not write itself.
 
-        ``read_also`` reads the parameters ``also``, and ``besides`` are some that the link may
-        leave out. Without a new link each value stays, as far as it is still allowed.
+        ``read_also`` reads the parameters ``also``. ``besides`` are defaults of the link. Without a
+        new link each value stays as far as it is still allowed.
         """
         state = st.session_state
         params = self._to_follow(ready=ready)
@@ -324,23 +334,23 @@ class Choices:
         return {option.name: st.session_state[option.key] for option in self.options}
 
     def chosen(self, *names: str) -> list[Option]:
-        """Return the options, among those names if any are given, that are not as usual."""
+        """Return the options, among the names if any are given, with unusual values."""
         state = st.session_state
         among = (option for option in self.options if not names or option.name in names)
         return [option for option in among if not option.is_usual(state[option.key])]
 
     def arguments(self) -> dict[str, Any]:
-        """Return what `toolkit.workspace.Workspace.screen` is given for what is chosen."""
+        """Return the chosen filters as arguments of `toolkit.workspace.Workspace.screen`."""
         state, chosen = st.session_state, self.chosen()
         given = {each.argument: state[each.key] for each in chosen if each.argument}
         wheres = [each.where.format(state[each.key]) for each in chosen if each.where]
         return given | ({"where": " and ".join(wheres)} if wheres else {})
 
     def params(self) -> dict[str, str]:
-        """Return what is not as usual, as parameters of a link."""
+        """Return the unusual values as parameters of a link."""
         state = st.session_state
         return {each.name: each.text(state[each.key]) for each in self.chosen()}
 
     def write(self, also: Mapping[str, str] | None = None) -> None:
-        """Keep the link in step with the widgets, with the parameters ``also`` before them."""
+        """Write the link: the parameters ``also``, then the widgets' values."""
         self.link.write({**(also or {}), **self.params()})

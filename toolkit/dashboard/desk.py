@@ -1,36 +1,73 @@
-"""The bar above every page: whose data, how old, in which clock, renewed how often, net of what.
+"""The bar above every page: source and age of the data, clock, refresh, symbols and fees.
 
-All of it is one choice for all pages, goes along from one to the other, and is in the link.
+Its choices apply to all pages and are in the link.
 """
 
 from __future__ import annotations
 
 import zoneinfo
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import polars as pl
+from streamlit import logout, session_state
 
+from toolkit.cards import duration
 from toolkit.charts.time_axis import clock_text
-from toolkit.dashboard.choice import OPTION, PageLink
-from toolkit.dashboard.fee_choice import FeeChoice
-from toolkit.dashboard.fee_form import offer_form
-from toolkit.dashboard.following import show_following
-from toolkit.dashboard.formatting import dated, newest_end, plan_words, source_words
-from toolkit.dashboard.link import read_choice, read_option, read_zone
-from toolkit.dashboard.membership import show_leaving
-from toolkit.dashboard.parts.age import age_facts, show_age
-from toolkit.dashboard.reading import Held, store_version
-from toolkit.dashboard.screen import Screen, st
+from toolkit.dashboard.choice import OPTION, Choices, Picked, SomeOf
+from toolkit.dashboard.fee_choice import FEES, FeeChoice, offer_form
+from toolkit.dashboard.link import read_zone
+from toolkit.dashboard.loads import show_following
+from toolkit.dashboard.parts.age import age_facts, dated, newest_end, show_age
+from toolkit.dashboard.reading import StoreState, store_version
+from toolkit.dashboard.widgets import Container, st
 from toolkit.foreign import Markdown, markdown
-from toolkit.market import SnapshotTrajectory, Stream, Trajectory
+from toolkit.market import SnapshotTrajectory, Source, Stream, Trajectory
 
 _REFRESH = {"off": None, "5 s": 5, "30 s": 30, "1 min": 60}
 _USUAL_REFRESH = "30 s"
-_CLOCKS = PageLink("clocks", ("clock", "refresh"))
-_KEPT = PageLink("kept", ("symbols", "fees", "style"))
+
+
+class _Zone(Picked):
+    """A time zone, of all that exist."""
+
+    def read(self, params: Mapping[str, str], faults: list[Markdown]) -> str:
+        """Return the zone in a link, or the usual one and why in ``faults``."""
+        return read_zone(params, self.name, faults)
+
+    def fitted(self, value: Any) -> Any:
+        """Return the zone as it is: another list of zones is drawn each time."""
+        return value
+
+
+_CLOCKS = Choices(
+    "clocks",
+    (
+        _Zone("clock", Markdown("Clock"), "UTC"),
+        Picked(
+            "refresh",
+            Markdown("Refresh, where the store has changed"),
+            _USUAL_REFRESH,
+            allowed=tuple(_REFRESH),
+        ),
+    ),
+)
+_KEPT = Choices(
+    "kept",
+    (
+        SomeOf(
+            "symbols",
+            Markdown("Only these symbols, on all pages but Data health"),
+            (),
+            looks={"placeholder": "all"},
+        ),
+        *FEES,
+    ),
+)
 _ZONES = {zone for zone in zoneinfo.available_timezones() if "/" in zone}
 _IN_SIGHT = {"trajectory", "event", "window", "zoom", "analysis"}
-"""What of a link a page shows when its choices are folded away, beside what it is named after."""
+"""Parameters that a page shows even when its choices are folded away on a phone."""
 
 _UNKNOWN = Markdown(":gray[**UNKNOWN**]")
 _BADGES = {
@@ -40,42 +77,26 @@ _BADGES = {
 }
 
 
-def choose_clock(place: Screen, path: Path) -> str:
+def choose_clock(place: Container, path: Path) -> str:
     """Draw the clock and how often the page looks for new rows, and return the clock's zone."""
     state = st.session_state
-    usual = {"clock": "UTC", "refresh": "5 s" if state.get("follow") else _USUAL_REFRESH}
-    params = _CLOCKS.to_follow("clock", "refresh")
-    if params is not None:
-        zone, fault = read_zone(params.get("clock"))
-        faults = [fault] if fault else []
-        state["clock"] = zone
-        state["refresh"] = read_option(params, "refresh", _REFRESH, usual["refresh"], faults)
-        _CLOCKS.keep_faults(faults)
+    choices = _CLOCKS.given(refresh={"usual": "5 s" if state.get("follow") else _USUAL_REFRESH})
+    choices.follow()
     browser = st.context.timezone or "UTC"
     first = dict.fromkeys(["UTC", browser, state["clock"]])
+    choices = choices.given(clock={"allowed": [*first, *sorted(_ZONES - first.keys())]})
     label = Markdown("{} ↻ {}").format(Markdown.harmless(state["clock"]), state["refresh"])
     with place, st.popover(label, type="tertiary", key="clock_and_refresh"):
-        st.selectbox(
-            Markdown("Clock"),
-            [*first, *sorted(_ZONES - first.keys())],
-            key="clock",
-            format_func=lambda zone: f"{zone} (browser)" if zone == browser != "UTC" else zone,
-            persist_state="session",
-        )
-        st.selectbox(
-            Markdown("Refresh, where the store has changed"),
-            list(_REFRESH),
-            key="refresh",
-            persist_state="session",
-        )
-    chosen = {name: state[name] for name in ("clock", "refresh")}
-    _CLOCKS.write({name: value for name, value in chosen.items() if value != usual[name]})
+        named = f"{browser} (browser)" if browser != "UTC" else browser
+        choices.draw("clock", format_func=lambda zone: named if zone == browser else zone)
+        choices.draw("refresh")
+    choices.write()
     _renew(path, _REFRESH[state["refresh"]])
     return str(state["clock"])
 
 
 def _renew(path: Path, every_s: int | None) -> None:
-    """Run the page again when the file has changed. Nothing moves while it has not."""
+    """Run the page again when the file has changed."""
     if every_s is None:
         return
     seen = store_version(path)
@@ -88,8 +109,8 @@ def _renew(path: Path, every_s: int | None) -> None:
     look()
 
 
-def show_source(place: Screen, held: Held, timezone: str) -> None:
-    """Show whose data it is and its age. A click on it opens the plan, the times and the file."""
+def show_source(place: Container, held: StoreState, timezone: str) -> None:
+    """Show the source and age of the data, and in a popover the plan, the times and the file."""
     with place:
         with st.popover(_BADGES.get(held.source.kind, _UNKNOWN), type="tertiary"):
             st.markdown(source_words(held.source))
@@ -101,8 +122,8 @@ def show_source(place: Screen, held: Held, timezone: str) -> None:
         show_age(age_facts(held, held.now()))
 
 
-def _times_words(held: Held, timezone: str) -> Markdown:
-    """Format when the newest row ended and when the service answered last, by its own clock."""
+def _times_words(held: StoreState, timezone: str) -> Markdown:
+    """Format the end of the newest row and the service's last answer, by its clock."""
     if held.loads.is_empty():
         return Markdown("Never synced.")
     ended, as_of = newest_end(held.streams), held.as_of
@@ -115,41 +136,25 @@ def _times_words(held: Held, timezone: str) -> Markdown:
     )
 
 
-def choose_kept(place: Screen, held: Held) -> tuple[frozenset[str], FeeChoice]:
+def choose_kept(place: Container, held: StoreState) -> tuple[frozenset[str], FeeChoice]:
     """Draw the symbols and the fees that all pages keep to. No symbol chosen is all of them."""
-    state = st.session_state
-    symbols = held_symbols(held)
     fees = FeeChoice.of(held)
-    params = _KEPT.to_follow("symbols", "fees", "style")
-    if params is not None:
-        faults: list[Markdown] = []
-        state["symbols"] = read_choice(params, "symbols", symbols, faults)
-        fees.follow(params, faults)
-        _KEPT.keep_faults(faults)
+    choices = _KEPT.given(symbols={"allowed": held_symbols(held)}, **fees.given)
+    choices.follow()
+    chosen = st.session_state["symbols"]
     with place:
-        chosen = state["symbols"]
         label = Markdown("{} symbols").format(len(chosen)) if chosen else Markdown("All symbols")
         with st.popover(label, type="tertiary"):
-            st.multiselect(
-                Markdown("Only these symbols, on all pages but Data health"),
-                symbols,
-                key="symbols",
-                placeholder="all",
-                persist_state="session",
-            )
+            choices.draw("symbols")
         with st.popover(fees.label, type="tertiary"):
-            fees.choose()
+            choices.draw("fees", "style")
             offer_form(held, fees)
-    kept = {"symbols": ",".join(state["symbols"])} if state["symbols"] else {}
-    _KEPT.write(kept | fees.params)
-    return frozenset(state["symbols"]), fees
+    choices.write()
+    return frozenset(chosen), fees
 
 
-def show_switch(place: Screen, name: str) -> None:
-    """Draw the switch that unfolds a page's choices on a phone.
-
-    It says how many of them are not the usual ones.
-    """
+def show_switch(place: Container, name: str) -> None:
+    """Draw the switch that unfolds a page's choices on a phone, with the number that were made."""
 
     @st.fragment()
     def switch() -> None:
@@ -162,9 +167,65 @@ def show_switch(place: Screen, name: str) -> None:
         switch()
 
 
-def held_symbols(held: Held) -> list[str]:
-    """Return the symbols of the trajectories that are held, in order."""
+def held_symbols(held: StoreState) -> list[str]:
+    """Return the symbols of the stored trajectories, sorted."""
     streams = map(Stream.parse, held.streams["stream"])
     return sorted(
         {str(s.symbol) for s in streams if isinstance(s, Trajectory | SnapshotTrajectory)}
     )
+
+
+def show_leaving() -> None:
+    """Show the way to log out, if there was a login."""
+    way = session_state.get("login")
+    if way == "provider":
+        st.button(Markdown("Log out"), key="log_out", on_click=logout)
+    elif way == "password":
+        st.markdown(Markdown("[Log out](/logout)"))
+
+
+def plan_words(loads: pl.DataFrame, streams: pl.DataFrame) -> Markdown:
+    """Format the plan, its quota and its delay, as far as the service sent them.
+
+    >>> loads = pl.DataFrame({"plan": ["builder"], "quota": [600], "quota_window_s": [60]})
+    >>> streams = pl.DataFrame({"delay_s": [0, 30]})
+    >>> plan_words(loads, streams)
+    'plan `builder`, 600 requests in 1 min, rows up to 30 s late'
+    >>> plan_words(loads.clear(), streams.clear())
+    'plan not sent by the service'
+    """
+    sent = loads.filter(pl.col("plan").is_not_null()).head(1).to_dicts()
+    plan = Markdown("plan {}").format(markdown(sent[0]["plan"])) if sent else None
+    parts = [plan or "plan not sent by the service"]
+    if sent and sent[0]["quota"] is not None:
+        window_s = sent[0]["quota_window_s"]
+        within = f" in {duration(window_s)}" if window_s else ""
+        parts.append(f"{sent[0]['quota']:,} requests{within}")
+    if streams.height:
+        worst = streams["delay_s"].sort()[-1]
+        parts.append(f"rows up to {duration(worst)} late" if worst else "no delay")
+    return Markdown(", ").join(parts)
+
+
+def source_words(source: Source) -> Markdown:
+    """Format the source as Markdown.
+
+    >>> source_words(Source("simulated", "seed-7-1a2b"))
+    ':orange-badge[SIMULATED] `seed-7-1a2b`, no market ever showed these numbers'
+    >>> source_words(Source("live", "rail"))
+    ':green-badge[LIVE] `rail`'
+    >>> source_words(Source("live", "exchanges-by-ccxt-1a2b"))
+    ':green-badge[LIVE] `exchanges-by-ccxt-1a2b`, public endpoints of exchanges, by ccxt'
+    >>> source_words(Source("paper", "rail"))
+    ':gray-badge[UNKNOWN] `rail`, of the kind `paper`'
+    """
+    words = {
+        "simulated": Markdown(":orange-badge[SIMULATED] {}, no market ever showed these numbers"),
+        "replay": Markdown(":blue-badge[REPLAY] {}, recorded data"),
+        "live": Markdown(":green-badge[LIVE] {}"),
+        "unknown": Markdown(":gray-badge[UNKNOWN] {}"),
+    }
+    other = Markdown(":gray-badge[UNKNOWN] {}, of the kind {}")
+    if source.by_ccxt:
+        words["live"] = Markdown(":green-badge[LIVE] {}, public endpoints of exchanges, by ccxt")
+    return words.get(source.kind, other).format(markdown(source.id), markdown(source.kind))

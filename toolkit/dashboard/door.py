@@ -1,7 +1,6 @@
-"""The login before a dashboard that others reach: nothing passes without it.
+"""The login before a shared dashboard, as an ASGI middleware around all of Streamlit.
 
-It is an ASGI middleware around the whole of Streamlit: pages, files and the socket that carries the
-data. So no page, no button and no row is behind a check of its own.
+It covers pages, files and the socket that carries the data, so that no page needs its own check.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ from toolkit.workspace.login import PasswordFile
 
 COOKIE = "rail_session"
 SESSION_S = 12 * 3_600
-"""A login lasts so long (s), and until the dashboard ends."""
+"""The life of a login (s), which also ends with the dashboard."""
 
 TRIES, TRIES_S = 5, 60
-"""An address may be wrong so often in so many seconds."""
+"""Wrong passwords allowed per address, and in how many seconds."""
 
 _HEALTH = "/_stcore/health"
 _MOST_ADDRESSES, _MOST_WAITING = 10_000, 4
@@ -61,7 +60,7 @@ _OF_ALL = {
     "frame-src 'self' blob:; object-src 'none'; base-uri 'self'; form-action 'self'; "
     "frame-ancestors 'self'",
 }
-"""What each answer has, of Streamlit too, whose scripts are inline and evaluate code of charts."""
+"""Headers of every answer. Streamlit's scripts are inline and evaluate code of charts."""
 
 _OWN = {
     "cache-control": "no-store",
@@ -69,11 +68,11 @@ _OWN = {
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
     "x-frame-options": "DENY",
 }
-"""What the door's own answers have instead."""
+"""Headers of the door's own answers."""
 
 
 class Tries:
-    """How often an address was wrong of late. Addresses of one IPv6 network (/64) count as one.
+    """Recent wrong passwords per address. An IPv6 network (/64) counts as one address.
 
     >>> tries = Tries(lambda: 0.0)
     >>> [tries.wait_s("10.0.0.1") for _ in range(6) if not tries.wrong("10.0.0.1")]
@@ -96,7 +95,7 @@ class Tries:
         self._at[_network(address)] = self._lately(_network(address))[:-1]
 
     def wait_s(self, address: str) -> int:
-        """Return how long the address has to wait (s), 0 where it may try."""
+        """Return how long the address must wait (s), 0 if it may try."""
         lately = self._lately(_network(address))
         return 0 if len(lately) < TRIES else int(lately[0] + TRIES_S - self._clock()) or 1
 
@@ -106,11 +105,11 @@ class Tries:
 
 
 class Door:
-    """The middleware. ``names`` are those by which others reach the dashboard, as by a proxy.
+    """The middleware. ``names`` are the host names of the dashboard, such as a proxy's.
 
-    With ``password`` nothing but the health check passes without a session. Without one the pages
-    ask for the login themselves: then it refuses strange names alone. Sessions are cookies signed
-    with a key that ends with the dashboard. ``clock`` gives Unix seconds.
+    With ``password`` only the health check passes without a session. Without one the pages ask for
+    the login, and it only refuses unknown names. Sessions are cookies signed with a key of this
+    run. ``clock`` returns Unix seconds.
     """
 
     def __init__(
@@ -162,11 +161,11 @@ class Door:
         await (answer or self._app)(passed, receive, guarded)
 
     def _holds(self, session: Mapping[str, Any]) -> bool:
-        """Check whether a session goes on. A socket may outlast its cookie."""
+        """Return whether a session is valid. A socket may outlast its cookie."""
         return session.get("ends", 0.0) > self._clock() and session["token"] not in self._ended
 
     async def _answer(self, scope: Scope, receive: Receive) -> Response | None:
-        """Return the door's own answer to a request, None where it passes."""
+        """Return the door's own answer to a request, None to let it pass."""
         asked, path, method = HTTPConnection(scope), scope["path"], scope.get("method")
         host, origin = asked.headers.get("host", ""), asked.headers.get("origin")
         if not _is_known(host, self._names):
@@ -184,7 +183,7 @@ class Door:
         return _ask(401, target) if method == "GET" else _refused(401, "log in first")
 
     async def _own(self, password: PasswordFile, asked: Request) -> Response:
-        """Answer at an address of the door's own."""
+        """Answer a request to the door's own paths."""
         path, held = asked.url.path, self._holds(asked.session)
         if path == "/login.css":
             return Response(_LOOKS, media_type="text/css", headers=_OWN)
@@ -197,7 +196,7 @@ class Door:
         return _ask(401, "/")
 
     async def _connect(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a socket on for as long as its session lasts."""
+        """Pass a socket on while its session lasts."""
         closed, session = False, scope["session"]
 
         def ended() -> bool:
@@ -218,7 +217,7 @@ class Door:
     async def _log_in(
         self, password: PasswordFile, asked: Request, form: dict[str, str]
     ) -> Response:
-        """Check a password, one at a time: each takes memory and a core."""
+        """Check passwords one at a time, as each takes memory and a core."""
         target, address = form.get("next", ""), asked.client.host if asked.client else ""
         wait_s = self._tries.wait_s(address) or int(self._waiting >= _MOST_WAITING)
         if wait_s:
@@ -238,7 +237,7 @@ class Door:
         return RedirectResponse(_own_page(target), 303, headers=_OWN)
 
     def _log_out(self, session: dict[str, Any], token: str) -> Response:
-        """End a session, for who shows the token that its own form has."""
+        """End a session, given the token of its own form."""
         if not secrets.compare_digest(token.encode(), session["token"].encode()):
             return _refused(403, "this does not come from the dashboard")
         now = self._clock()
@@ -249,9 +248,9 @@ class Door:
 
 
 def _is_known(host: str, names: frozenset[str]) -> bool:
-    """Check the name that a browser was given: an address, this machine's, or one of ``names``.
+    """Return whether a host is an IP address, a name of this machine, or one of ``names``.
 
-    A page of another site cannot lead a browser to an address by a name of its own.
+    Other names are refused against DNS rebinding.
 
     >>> names = frozenset({"desk.example"})
     >>> [_is_known(h, names) for h in ("10.0.0.5:8501", "[::1]:80", "DESK.example", "evil.example")]
@@ -269,7 +268,7 @@ def _is_known(host: str, names: frozenset[str]) -> bool:
 
 
 def _place(origin: str) -> str | None:
-    """Return the host and port of an origin, None for anything but an address."""
+    """Return the host and port of an origin, None for a malformed one."""
     try:
         return urlsplit(origin).netloc
     except ValueError:
@@ -284,7 +283,7 @@ def _network(address: str) -> str:
 
 
 def _own_page(target: str) -> str:
-    r"""Return a path of this dashboard, "/" for what leads elsewhere.
+    r"""Return a path of this dashboard, "/" for a target elsewhere.
 
     >>> [_own_page(t) for t in ("/spreads?symbol=BTC", "//evil.example", "/\\evil", "x:y", "/\r\n")]
     ['/spreads?symbol=BTC', '/', '/', '/', '/']
@@ -295,7 +294,7 @@ def _own_page(target: str) -> str:
 
 
 async def _form(request: Request) -> dict[str, str]:
-    """Return the form of a request, an empty one for what is too long to be of the dashboard."""
+    """Return the form of a request, an empty one if it is too long."""
     body = b""
     async for part in request.stream():
         body += part

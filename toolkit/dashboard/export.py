@@ -1,28 +1,64 @@
-"""Exports of a page: its rows as files with their source, its address, and Python for both."""
+"""Exports of a page: its rows as files, its address, and the Python that gives the rows."""
 
 from __future__ import annotations
 
+import io
 import json
 from functools import partial
 
 import polars as pl
 
-from toolkit.dashboard.parts.tables import rows_csv, rows_parquet
-from toolkit.dashboard.screen import Screen, component, st
+from toolkit.dashboard.widgets import Container, component, st
 from toolkit.foreign import Markdown, file_name
 from toolkit.market import Source
+from toolkit.show.csv_rows import csv_rows
+
+
+def rows_csv(rows: pl.DataFrame, source: Source) -> bytes:
+    """Write rows as CSV, with a column for the source and, for ``ts``, one for that time in UTC.
+
+    A cell that a spreadsheet would take for a formula begins with an apostrophe.
+
+    >>> rows = pl.DataFrame({"trajectory": ["a"], "ts": [60], "price": [1.0]})
+    >>> print(rows_csv(rows, Source("simulated", "seed-7-1a2b")).decode())
+    trajectory,ts,price,time_utc,source
+    a,60,1.0,1970-01-01T00:01:00Z,"SIMULATED market, seed-7-1a2b"
+    <BLANKLINE>
+    """
+    return csv_rows(_timed(rows, source))
+
+
+def rows_parquet(rows: pl.DataFrame, source: Source) -> bytes:
+    """Write rows as Parquet, with the columns that `rows_csv` adds.
+
+    >>> rows = pl.DataFrame({"trajectory": ["a"], "ts": [60], "price": [1.0]})
+    >>> file = rows_parquet(rows, Source("simulated", "seed-7-1a2b"))
+    >>> pl.read_parquet(file)["source"].to_list()
+    ['SIMULATED market, seed-7-1a2b']
+    """
+    file = io.BytesIO()
+    _timed(rows, source).write_parquet(file)
+    return file.getvalue()
+
+
+def _timed(rows: pl.DataFrame, source: Source) -> pl.DataFrame:
+    """Add the source and, for ``ts``, that time in UTC."""
+    clock = pl.from_epoch("ts", time_unit="s").dt.strftime("%Y-%m-%dT%H:%M:%SZ")
+    times = [clock.alias("time_utc")] if "ts" in rows.columns else []
+    return rows.with_columns(*times, source=pl.lit(source.label))
+
 
 _SHARE = component("share")
 _WRITERS = {"CSV": rows_csv, "Parquet": rows_parquet}
 
 
 def show_share() -> None:
-    """Show a button that copies the page's address, with everything that was chosen in it."""
+    """Show a button that copies the page's address with all choices."""
     _SHARE(data={}, key="share", width="content")
 
 
 def hand_over(
-    place: Screen,
+    place: Container,
     rows: pl.DataFrame,
     source: Source,
     name: str,
@@ -30,11 +66,10 @@ def hand_over(
     *,
     of: str = "export",
 ) -> None:
-    """Offer rows as CSV and Parquet by one click each, and the Python that gives them.
+    """Offer rows as CSV and Parquet files, written on a click, and the Python that gives them.
 
-    Rows that have ``ts`` (s UTC) get its time as text. ``name`` is of the files, without an ending.
-    They are written when they are asked for. Without ``python`` there is none to copy.
-    ``of`` names the buttons where a page has two of each.
+    ``name`` is the files' name without its ending. ``of`` distinguishes the buttons if a page has
+    several of each.
     """
     with place, st.container(horizontal=True, gap="small", width="content"):  # on a phone, one line
         for words, write in _WRITERS.items():
@@ -53,7 +88,7 @@ def hand_over(
 
 
 def literal(value: object) -> str:
-    r"""Write texts, numbers and lists of them as Python reads them, in double quotes.
+    r"""Write texts, numbers and lists of them as Python literals, in double quotes.
 
     >>> print(literal(["A_B", 'it"s']), literal(1.5), literal(True))
     ["A_B", "it\"s"] 1.5 True

@@ -1,27 +1,29 @@
-"""The choice of a fee table for all pages: that of the settings or the EXAMPLE, and a style."""
+"""The fee table of all pages: the choice of one and of a style, and the form that writes it."""
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
+from toolkit.dashboard.choice import Picked
 from toolkit.dashboard.export import literal
-from toolkit.dashboard.link import read_option
-from toolkit.dashboard.reading import Held
-from toolkit.dashboard.screen import st
-from toolkit.errors import InputError
+from toolkit.dashboard.reading import StoreState
+from toolkit.dashboard.widgets import st
+from toolkit.errors import InputError, RailError
 from toolkit.foreign import Markdown, markdown
-from toolkit.market import SnapshotTrajectory, Stream, Trajectory
+from toolkit.market import Leg, Market, SnapshotTrajectory, Stream, Trajectory
 from toolkit.statistics.fees import NOTIONAL, FeeModel, Style
 from toolkit.statistics.spread.net_episodes import LEVEL_BPS, Level
 from toolkit.workspace import find_fees
+from toolkit.workspace.fee_file import FORM_FIELDS, fee_file, keep_fees, keep_table
 
 HELD_STYLES = ("taker", "maker", "maker_buy", "maker_sell")
-"""The styles in which a position is held, as funding needs it."""
+"""The styles that hold a position, as funding needs it."""
 
 OWN = "own"
-"""The choice of the user's own table."""
+"""The user's own table."""
 
 _NONE, _OWN, _EXAMPLE = "none", OWN, "example"
 _STYLES = {
@@ -34,9 +36,15 @@ _STYLES = {
 }
 
 
+FEES = (
+    Picked("fees", Markdown("Net of fees"), _NONE),
+    Picked("style", Markdown("Style"), "taker", allowed=_STYLES),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Net:
-    """What net figures are computed by: a table, a style, and the notional of each leg."""
+    """The costs of net figures: a table, a style, and the notional of each leg."""
 
     fees: FeeModel
     style: Style
@@ -51,9 +59,7 @@ class Net:
 
 
 def python_costs(fees: FeeModel, style: Style, notional: float = NOTIONAL) -> list[str]:
-    """Return the arguments by which Python computes the same net figures.
-
-    Without ``fees`` the table of the settings is taken.
+    """Return the arguments of the same net figures in Python, which takes the user's table alone.
 
     >>> python_costs(FeeModel.example(["X"]), "maker")
     ['fees=tk.statistics.fees.FeeModel.example(["X"])', 'style="maker"']
@@ -66,9 +72,9 @@ def python_costs(fees: FeeModel, style: Style, notional: float = NOTIONAL) -> li
 
 
 def level_of(net: Net | None, bps: float | None, *, either: bool) -> Level:
-    """Return from where on a spread counts: the cost of a round trip with fees, else some bps.
+    """Return the level of a spread: the cost of a round trip with fees, else bps.
 
-    ``either`` is whether bps are of its size. Without any it is `LEVEL_BPS`.
+    ``either`` is whether bps are of the spread's size. The default is `LEVEL_BPS`.
 
     >>> level_of(None, None, either=False).words
     '≥ 20 bps'
@@ -78,8 +84,8 @@ def level_of(net: Net | None, bps: float | None, *, either: bool) -> Level:
     return Level(fees=net.fees, style=net.style, notional=net.notional)
 
 
-def held_exchanges(held: Held) -> list[str]:
-    """Return the exchanges of all legs that the store holds, sorted."""
+def held_exchanges(held: StoreState) -> list[str]:
+    """Return the exchanges of all stored legs, sorted."""
     streams = map(Stream.parse, held.streams["stream"])
     legged = [s for s in streams if isinstance(s, Trajectory | SnapshotTrajectory)]
     return sorted({leg.exchange for stream in legged for leg in stream.legs})
@@ -87,16 +93,13 @@ def held_exchanges(held: Held) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class FeeChoice:
-    """The widgets: which tables they offer."""
+    """The widgets, with the tables that they offer."""
 
     tables: Mapping[str, FeeModel | None]
 
     @classmethod
-    def of(cls, held: Held) -> FeeChoice:
-        """Offer no table, that of the settings where there is one, and the EXAMPLE.
-
-        A table of the settings that cannot be read is shown as a warning and not offered.
-        """
+    def of(cls, held: StoreState) -> FeeChoice:
+        """Offer no table, the user's if any, and the EXAMPLE. Warn of one that cannot be read."""
         tables: dict[str, FeeModel | None] = {_NONE: None}
         try:
             own = find_fees(held.path)
@@ -110,18 +113,17 @@ class FeeChoice:
 
     @property
     def own(self) -> FeeModel | None:
-        """The table of the settings, None without one."""
+        """The user's table, None without one."""
         return self.tables.get(_OWN)
 
     @property
-    def _usual(self) -> str:
-        return _OWN if _OWN in self.tables else _NONE
-
-    def follow(self, params: Mapping[str, str], faults: list[Markdown]) -> None:
-        """Fill the widgets from a link."""
-        state = st.session_state
-        state["fees"] = read_option(dict(params), "fees", self.tables, self._usual, faults)
-        state["style"] = read_option(dict(params), "style", _STYLES, "taker", faults)
+    def given(self) -> dict[str, dict[str, Any]]:
+        """What a run knows of `FEES`: the tables with their labels, and the usual one."""
+        words = {_NONE: "no: gross figures alone"}
+        if self.own is not None:
+            words[_OWN] = f"by the table of the settings: {self.own.name}"
+        words[_EXAMPLE] = "by EXAMPLE values"
+        return {"fees": {"allowed": words, "usual": _OWN if self.own is not None else _NONE}}
 
     @property
     def label(self) -> Markdown:
@@ -129,32 +131,10 @@ class FeeChoice:
         fees, style = self.tables.get(st.session_state["fees"]), st.session_state["style"]
         return Markdown("Gross") if fees is None else Markdown("Net, {}").format(style)
 
-    def choose(self) -> None:
-        """Draw the widgets."""
-        if st.session_state["fees"] not in self.tables:
-            st.session_state["fees"] = self._usual
-        words = {_NONE: "no: gross figures alone", _EXAMPLE: "by EXAMPLE values"}
-        if own := self.tables.get(_OWN):
-            words[_OWN] = f"by the table of the settings: {own.name}"
-        st.selectbox(
-            Markdown("Net of fees"),
-            list(self.tables),
-            key="fees",
-            format_func=words.__getitem__,
-            persist_state="session",
-        )
-        st.selectbox(
-            Markdown("Style"),
-            list(_STYLES),
-            key="style",
-            format_func=_STYLES.__getitem__,
-            persist_state="session",
-        )
-
     def net(self, styles: Collection[str] = tuple(_STYLES)) -> Net | None:
-        """Return what is chosen, None for gross figures alone.
+        """Return the choice, None for gross figures alone.
 
-        In place of a style that is none of ``styles`` it is taker, and the page says so.
+        A style outside ``styles`` is replaced by taker, with a warning.
         """
         fees, style = self.tables[st.session_state["fees"]], st.session_state["style"]
         if fees is None:
@@ -165,9 +145,143 @@ class FeeChoice:
             style = "taker"
         return Net(fees, cast("Style", style))
 
-    @property
-    def params(self) -> dict[str, str]:
-        """The widgets' values that are not the usual ones, as parameters of a link."""
-        usual = {"fees": self._usual, "style": "taker"}
-        chosen = {name: st.session_state[name] for name in usual}
-        return {name: value for name, value in chosen.items() if value != usual[name]}
+
+_LABELS = {
+    "maker_bps": "maker (bps)",
+    "taker_bps": "taker (bps)",
+    "slippage_bps": "slippage (bps)",
+    "gas_quote": "gas per fill",
+}
+_LONG_AGO = dt.date(2017, 1, 1)
+_OPEN, _FAULT = "fee_form_open", "fee_form_fault"
+
+
+def offer_form(held: StoreState, choice: FeeChoice) -> None:
+    """Show the button of the form of one's own fees, and the form after a click."""
+    if held.published:
+        return
+    state = st.session_state
+    words = Markdown("My fees") if choice.own is None else Markdown("Change my fees")
+    st.button(words, key="fee_form", on_click=state.__setitem__, args=(_OPEN, True))
+    if state.pop(_OPEN, False):
+        _form(held, choice.own)
+
+
+def _form(held: StoreState, own: FeeModel | None) -> None:
+    exchanges, path = held_exchanges(held), fee_file(held.path)
+
+    @st.dialog(Markdown("My fees"), width="large")
+    def form() -> None:
+        st.caption(
+            Markdown(
+                "Per fill, in bps of the notional; slippage per round trip on the leg. An empty "
+                "field is unknown, and net figures that need it say so. Written to {}."
+            ).format(markdown(path.name))
+        )
+        before = {exchange: _in_force(own, exchange, held.now()) for exchange in exchanges}
+        _fields(before)
+        first, usual = _dates(own, held.now())
+        since = st.date_input(
+            Markdown("In force from (UTC)"), value=usual, min_value=first, key="fee_since"
+        )
+        st.button(
+            Markdown("Save"),
+            key="fee_save",
+            type="primary",
+            on_click=_save,
+            args=(held, before, since),
+        )
+        uploaded = st.file_uploader(
+            Markdown("Or a table that you have: a fees.toml"), type=["toml"], key="fee_upload"
+        )
+        if uploaded is not None:
+            st.button(
+                Markdown("Use this file"),
+                key="fee_use",
+                on_click=_use,
+                args=(held, uploaded.getvalue()),
+            )
+        if fault := st.session_state.get(_FAULT):
+            st.error(fault)
+
+    form()
+
+
+_PER_MARKET = Markdown("has fees of its own for each market: change them in the file")
+
+
+def _in_force(own: FeeModel | None, exchange: str, now: int) -> dict[str, float | None] | None:
+    """Return the fees of an exchange now, None if they differ by market."""
+    fees = () if own is None else own.fees
+    if any(fee.exchange == exchange and fee.market is not None for fee in fees):
+        return None
+    market = Market.DEX if _is_dex(exchange) else Market.SPOT
+    known = None if own is None else own.in_force(Leg(exchange, market), now)
+    return {field: getattr(known, field, None) for field in FORM_FIELDS}
+
+
+def _dates(own: FeeModel | None, now: int) -> tuple[dt.date, dt.date]:
+    """Return the earliest date of new fees, which is the newest of the table, and the usual one."""
+    if own is None or not own.fees:
+        return _LONG_AGO, _LONG_AGO
+    today = dt.datetime.fromtimestamp(now, dt.UTC).date()
+    newest = dt.datetime.fromtimestamp(max(fee.valid_from for fee in own.fees), dt.UTC).date()
+    return newest, max(newest, today)
+
+
+def _fields(before: Mapping[str, Mapping[str, float | None] | None]) -> None:
+    for exchange, known in before.items():
+        fees = [name for name in FORM_FIELDS if name != "gas_quote" or _is_dex(exchange)]
+        name, *places = st.columns([1.3, *(1 for _ in fees)], vertical_alignment="bottom")
+        with name:
+            st.markdown(Markdown("**{}**").format(exchange))
+            if known is None:
+                st.caption(_PER_MARKET)
+                continue
+        for place, field in zip(places, fees, strict=True):
+            with place:
+                st.number_input(
+                    Markdown.harmless(_LABELS[field]),
+                    value=known[field],
+                    step=0.1,
+                    key=f"fee_{field}_{exchange}",
+                )
+
+
+def _is_dex(exchange: str) -> bool:
+    return exchange.startswith("DEX-")
+
+
+def _entered(state: Mapping[str, Any], exchange: str) -> dict[str, float | None]:
+    return {field: state.get(f"fee_{field}_{exchange}") for field in FORM_FIELDS}
+
+
+def _save(
+    held: StoreState, before: Mapping[str, Mapping[str, float | None] | None], since: dt.date
+) -> None:
+    state = st.session_state
+    since = state.get("fee_since", since)
+    entered = {
+        exchange: now
+        for exchange, known in before.items()
+        if known is not None and (now := _entered(state, exchange)) != known
+    }
+    _kept(lambda: keep_fees(held.path, entered, since))
+
+
+def _use(held: StoreState, content: bytes) -> None:
+    _kept(lambda: keep_table(held.path, content.decode("utf-8", "replace")))
+
+
+def _kept(keep: Any) -> None:
+    """Write the table and choose it. If that fails the form stays open and says why."""
+    state = st.session_state
+    try:
+        table: FeeModel = keep()
+    except RailError as error:
+        state[_FAULT], state[_OPEN] = Markdown.harmless(str(error)), True
+        return
+    state.pop(_FAULT, None)
+    state["fees"] = OWN
+    words = Markdown("Figures are net of {} now.")
+    st.toast(words.format(markdown(table.name)), duration="short")

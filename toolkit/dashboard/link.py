@@ -1,4 +1,4 @@
-"""The choices in a link, checked before any widget sees them."""
+"""Links: the pages by name, the way to each, and the checked parameters of a link."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import datetime as dt
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import polars as pl
+from streamlit import switch_page
 
 from toolkit.charts.time_axis import utc_offset_s
 from toolkit.errors import InputError
@@ -18,21 +20,21 @@ from toolkit.statistics.families import extent_of
 from toolkit.workspace.snapshot_tables import held_stream
 
 PRESETS = {"24 hours": 86_400, "7 days": 604_800, "30 days": 2_592_000, "All": None}
-"""Windows that end with what is held, by their length in seconds. None is all of it."""
+"""Windows up to the newest row, by their length in seconds. None is all rows."""
 
 SHORT_PRESETS = dict(zip(PRESETS, ("24 h", "7 d", "30 d", "All"), strict=True))
-"""Their names where there is little room."""
+"""Their short names."""
 
 _DEFAULT_PRESET = "7 days"
 EARLIEST, LATEST = 0, 4_102_444_800
-"""What the page's calendar reaches: 1970 to 2100."""
+"""The range of the calendars: 1970 to 2100."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
     """A trajectory's key and a window of whole minutes.
 
-    With a preset the window is the last of what is held, and a link to it moves on with the rows.
+    With a preset the window ends at the newest row, and its link moves on with the rows.
 
     >>> Choice("BTC_USD:KRAKEN.spot", Interval(0, 60)).params
     {'trajectory': 'BTC_USD:KRAKEN.spot', 'start': '1970-01-01T00:00Z', 'end': '1970-01-01T00:01Z'}
@@ -46,7 +48,7 @@ class Choice:
 
     @property
     def params(self) -> dict[str, str]:
-        """The choice as the parameters of a link."""
+        """The parameters of its link."""
         if self.preset is not None:
             return {"trajectory": self.trajectory, "window": self.preset}
         start, end = (
@@ -73,26 +75,24 @@ def held_window(catalogue: pl.DataFrame, trajectory: str) -> Interval:
 
 
 def read_link(params: Mapping[str, str], catalogue: pl.DataFrame) -> tuple[Choice, list[Markdown]]:
-    """Read the parameters of a link: what to show, and what was wrong with them.
+    """Read a link: a choice that can be shown, and a sentence for each wrong parameter.
 
     ``params`` has ``trajectory`` (key), and ``window`` (a preset) or ``start`` and ``end`` (ISO
-    8601 UTC or Unix seconds), each optional. ``catalogue`` is of `toolkit.store.Store`, with at
-    least one row. Returned are a choice that can be shown, whatever was asked, and for each
-    parameter that could not be followed a sentence of Markdown: what is wrong with it and what the
-    page shows instead.
+    8601 UTC or Unix seconds), each optional. ``catalogue`` is `Store.catalogue`, with a row at
+    least. A sentence says what is wrong and what the page shows instead.
 
     >>> catalogue = pl.DataFrame({"stream": ["a"], "kind": ["spread"], "first_ts": [0],
     ...                           "last_ts": [540], "step_s": [60], "served_at": [600]})
     >>> choice, wrong = read_link({"trajectory": "b"}, catalogue)
     >>> choice.window, wrong
-    (Interval(start=0, end=600), ['The link asks for `trajectory=b`, which this store ...'])
+    (Interval(start=0, end=600), ['The link asks for `trajectory=b`, which is not in this ...'])
     """
     keys: list[str] = catalogue["stream"].to_list()
     wrong: list[Markdown] = []
     trajectory = params.get("trajectory", keys[0])
     if trajectory not in keys and (found := held_stream(trajectory, keys)):
         wrong.append(
-            Markdown("The link asks for {}, which is held as {}, the other way round.").format(
+            Markdown("The link asks for {}, which is stored as {}, the other way round.").format(
                 markdown(trajectory), markdown(found[0])
             )
         )
@@ -100,7 +100,7 @@ def read_link(params: Mapping[str, str], catalogue: pl.DataFrame) -> tuple[Choic
     if trajectory not in keys:
         wrong.append(
             Markdown(
-                "The link asks for {}, which this store does not hold; the page shows {} instead."
+                "The link asks for {}, which is not in this store; the page shows {} instead."
             ).format(markdown(f"trajectory={trajectory}"), markdown(keys[0]))
         )
         trajectory = keys[0]
@@ -111,7 +111,7 @@ def read_link(params: Mapping[str, str], catalogue: pl.DataFrame) -> tuple[Choic
     if "window" in params:
         wrong.append(
             Markdown(
-                "The link asks for {} and for a start or an end; the page takes these."
+                "The link asks for {} and for a start or an end; the page uses the latter."
             ).format(markdown(f"window={params['window']}"))
         )
     default = held.last(PRESETS[_DEFAULT_PRESET])
@@ -131,7 +131,7 @@ def read_link(params: Mapping[str, str], catalogue: pl.DataFrame) -> tuple[Choic
 
 
 def zoom_text(zoom: Interval) -> str:
-    """Format a stretch of time as ISO 8601 does, in UTC.
+    """Format a stretch of time as ISO 8601, in UTC.
 
     >>> zoom_text(Interval(0, 90))
     '1970-01-01T00:00:00Z/1970-01-01T00:01:30Z'
@@ -140,9 +140,7 @@ def zoom_text(zoom: Interval) -> str:
 
 
 def read_zoom(params: Mapping[str, str], wrong: list[Markdown]) -> Interval | None:
-    """Read the stretch of time that a link zooms to, None for all of the window.
-
-    For one that is not from an earlier to a later time, ``wrong`` gets a sentence about it.
+    """Read the stretch that a link zooms to, None for the whole window or, with a fault, a bad one.
 
     >>> wrong: list[Markdown] = []
     >>> read_zoom({"zoom": "1970-01-01T00:00Z/1970-01-01T00:01:30Z"}, wrong), wrong
@@ -162,46 +160,46 @@ def read_zoom(params: Mapping[str, str], wrong: list[Markdown]) -> Interval | No
     wrong.append(
         Markdown(
             "The link asks for {}, which is not from an earlier to a later time; the page shows "
-            "all of the window."
+            "the whole window."
         ).format(markdown(f"zoom={params['zoom']}"))
     )
     return None
 
 
-def read_zone(text: str | None) -> tuple[str, Markdown | None]:
-    """Read the time zone that a link names, UTC where it names none, and what is wrong with it.
+def read_zone(params: Mapping[str, str], name: str, wrong: list[Markdown]) -> str:
+    """Return the time zone of a parameter, or UTC with a fault.
 
-    >>> read_zone("Asia/Tokyo"), read_zone(None)
-    (('Asia/Tokyo', None), ('UTC', None))
-    >>> read_zone("Mars/Olympus")
-    ('UTC', 'The link asks for `clock=Mars/Olympus`, which is not a time zone ...')
+    >>> wrong: list[Markdown] = []
+    >>> read_zone({"clock": "Asia/Tokyo"}, "clock", wrong), read_zone({}, "clock", wrong), wrong
+    ('Asia/Tokyo', 'UTC', [])
+    >>> read_zone({"clock": "Mars/Olympus"}, "clock", wrong), wrong
+    ('UTC', ['The link asks for `clock=Mars/Olympus`, which is not a time zone ...'])
     """
-    if text is None:
-        return "UTC", None
+    zone = params.get(name, "UTC")
     try:
-        utc_offset_s(pl.Series([0]), text)
+        utc_offset_s(pl.Series([0]), zone)
     except InputError as error:
-        return "UTC", Markdown(
+        fault = (
             "The link asks for {}, which is not a time zone (allowed: {}); times are UTC instead."
-        ).format(markdown(f"clock={text}"), error.allowed)
-    return text, None
+        )
+        wrong.append(Markdown(fault).format(markdown(f"{name}={zone}"), error.allowed))
+        return "UTC"
+    return zone
 
 
 def read_choice(
     params: Mapping[str, str], name: str, allowed: Sequence[str], wrong: list[Markdown]
 ) -> list[str]:
-    """Read the allowed values that a parameter names, separated by commas. [] is all.
-
-    A value that is not allowed is left out, and ``wrong`` gets a sentence about it.
+    """Read the allowed values of a comma-separated parameter. Each other value is a fault.
 
     >>> wrong: list[Markdown] = []
     >>> read_choice({"symbol": "BTC_USD,X_Y"}, "symbol", ["BTC_USD", "ETH_USD"], wrong), wrong
-    (['BTC_USD'], ['The link asks for `symbol=X_Y`, which this store does not hold; ...'])
+    (['BTC_USD'], ['The link asks for `symbol=X_Y`, which is not in this store; ...'])
     """
     asked = [value for value in params.get(name, "").split(",") if value]
     wrong.extend(
         Markdown(
-            "The link asks for {}, which this store does not hold; the page leaves it out."
+            "The link asks for {}, which is not in this store; the page leaves it out."
         ).format(markdown(f"{name}={value}"))
         for value in asked
         if value not in allowed
@@ -216,9 +214,7 @@ def read_option(
     default: str,
     wrong: list[Markdown],
 ) -> str:
-    """Return the one allowed value that a parameter names, or the default.
-
-    For a value that is not allowed, ``wrong`` gets a sentence about it.
+    """Return the allowed value of a parameter, or the default with a fault.
 
     >>> wrong: list[Markdown] = []
     >>> read_option({"unit": "2h"}, "unit", ["1h", "8h"], "8h", wrong), wrong
@@ -242,7 +238,7 @@ def read_number(
     bounds: tuple[float, float],
     wrong: list[Markdown],
 ) -> float:
-    """Read the number of a parameter within the bounds, or the default and why in ``wrong``.
+    """Return the number of a parameter within the bounds, or the default with a fault.
 
     >>> wrong: list[Markdown] = []
     >>> read_number({"above": "25"}, "above", 10.0, (0.0, 1000.0), wrong), wrong
@@ -278,15 +274,42 @@ def _read_time(name: str, text: str, default: int, wrong: list[Markdown]) -> int
     if ts is None or not EARLIEST <= ts <= LATEST:
         wrong.append(
             Markdown(
-                "The link asks for {}, which the page cannot show (allowed: {}); it takes {} "
+                "The link asks for {}, which the page cannot show (allowed: {}); it uses {} "
                 "instead."
             ).format(markdown(f"{name}={text}"), allowed, format_ts(default))
         )
         return default
     if ts % 60:
         wrong.append(
-            Markdown("The link asks for {}; the page shows whole minutes and takes {}.").format(
+            Markdown("The link asks for {}; the page shows whole minutes and uses {}.").format(
                 markdown(f"{name}={text}"), format_ts(ts - ts % 60)
             )
         )
     return ts - ts % 60
+
+
+PAGES = {
+    "overview": "Overview",
+    "symbol": "Symbol",
+    "spreads": "Spreads",
+    "trajectory": "Trajectory",
+    "funding": "Funding",
+    "events": "Events",
+    "alerts": "Alerts",
+    "health": "Data health",
+}
+"""The pages in order: name in the address, and title."""
+
+
+def page_file(name: str) -> str:
+    """Return the absolute path of the page's script.
+
+    >>> Path(page_file("spreads")).parts[-2:]
+    ('spreads', 'page.py')
+    """
+    return str(Path(__file__).with_name("pages") / name / "page.py")
+
+
+def go_to(name: str, **asked: str) -> None:
+    """Open another page with the parameters of its link. This ends the run of the script."""
+    switch_page(page_file(name), query_params=asked)

@@ -1,13 +1,12 @@
-"""Opening the chart of a stream from another page: what is not held is loaded first."""
+"""Opening the chart of a stream from another page: what is not stored is loaded first."""
 
 from __future__ import annotations
 
 from toolkit.cards import counted
-from toolkit.dashboard.following import TAKES_NO_ROWS
-from toolkit.dashboard.loads import Load, can_ask, load_now
-from toolkit.dashboard.navigation import go_to
-from toolkit.dashboard.screen import Screen, st
+from toolkit.dashboard.link import go_to
+from toolkit.dashboard.loads import TAKES_NO_ROWS, Load, can_ask, load_now
 from toolkit.dashboard.shell import PageShell
+from toolkit.dashboard.widgets import Container, side_by_side, st
 from toolkit.errors import InputError
 from toolkit.foreign import Markdown, markdown
 from toolkit.market import Family, SnapshotKind, SnapshotTrajectory, Stream, Trajectory
@@ -16,11 +15,11 @@ from toolkit.workspace.snapshot_tables import held_stream
 _FAILED = "opening_failed"
 _KEPT = "snapshot-"
 _WINDOWS = {Family.FUNDING: "7d"}
-"""How much is loaded of what is not held, else 24 h: of funding these are three settlements."""
+"""How much is loaded of a stream that is not stored, else 24 h: only three settlements."""
 
 
 def can_load(key: str) -> bool:
-    """Check that a key of foreign names is one, so that no command takes it for an option.
+    """Return whether a foreign key is valid, so that no command takes it for an option.
 
     >>> can_load("A_B:X.spot:Y.spot"), can_load("--store=x")
     (True, False)
@@ -32,21 +31,21 @@ def can_load(key: str) -> bool:
     return True
 
 
-def show_failed(place: Screen) -> None:
-    """Show why the row that was opened last could not be, until another one is opened."""
+def show_failed(place: Container) -> None:
+    """Show why the last row could not be opened, until another one is."""
     if words := st.session_state.get(_FAILED):
         place.error(words)
 
 
-def open_pair(shell: PageShell, key: str, place: Screen) -> None:
-    """Go to the chart of a spread or of funding. What is not held is loaded, with its progress.
+def open_pair(shell: PageShell, key: str, place: Container) -> None:
+    """Open the chart of a spread or of funding, loaded first if it is not stored.
 
-    Where it cannot be loaded, the page stays, with one line that says why.
+    If it cannot be loaded the page stays and says why.
     """
     st.session_state.pop(_FAILED, None)
     page = "funding" if key.startswith("funding/") else "trajectory"
     if not can_load(key):
-        words = Markdown("{} is not a name that a service can be asked for.")
+        words = Markdown("{} is not a valid name of a stream.")
         st.session_state[_FAILED] = words.format(markdown(key))
     elif found := held_stream(key, set(shell.held.streams["stream"])):
         go_to(page, trajectory=found[0])
@@ -56,7 +55,7 @@ def open_pair(shell: PageShell, key: str, place: Screen) -> None:
 
 
 def offer_absent(shell: PageShell) -> None:
-    """Offer to load the trajectory that a link asked for and the store does not hold."""
+    """Offer to load the trajectory of the link if it is not stored."""
     state = st.session_state
     key = state.get("trajectory_absent")
     if not (key and state["trajectory_faults"] and can_load(key)):
@@ -71,7 +70,7 @@ def offer_absent(shell: PageShell) -> None:
 
 
 def offer_history(shell: PageShell, key: str, rows: int) -> None:
-    """Offer the history of a pair of which ``rows`` snapshots are all that is held."""
+    """Offer to load the history of a pair with ``rows`` values from snapshots alone."""
     stream = Stream.parse(key) if key.startswith(_KEPT) else None
     if not isinstance(stream, SnapshotTrajectory) or stream.of is not SnapshotKind.SPREAD:
         return
@@ -79,11 +78,9 @@ def offer_history(shell: PageShell, key: str, rows: int) -> None:
     if held.published or held_stream(pair, set(held.streams["stream"])) != (key, False):
         return
     load = Load.of(Markdown("Load 7 days of it"), pair, since="7d")
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+    with side_by_side():
         st.caption(
-            Markdown("Of this pair {} kept from snapshots, and no history.").format(
-                counted(rows, "value is", "values are")
-            )
+            Markdown("{} from snapshots, and no history.").format(counted(rows, "value", "values"))
         )
         if not can_ask(held):
             st.code(load.commands, language="bash")

@@ -1,8 +1,7 @@
-"""Reading of the store by pages: opened per query, cached until the file changes, never held open.
+"""Reading of the store by pages: opened per query, and cached until it changes.
 
-Every cached reading is of one *version* of the file, so that a sync shows at the next look and an
-unchanged store is not read twice. The rows and the statistics of a trajectory are of a version of
-that trajectory alone: a commit elsewhere leaves them.
+Readings are cached by the file's *version*, rows and statistics of a trajectory by the version of
+that trajectory alone.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ from typing import Any
 import polars as pl
 from streamlit import cache_data, cache_resource
 
-from toolkit.charts.subject import subject_of
-from toolkit.dashboard.screen import st
+from toolkit.charts.view import subject_of
+from toolkit.dashboard.widgets import st
 from toolkit.errors import EmptyWindowError, StoreLockedError
 from toolkit.foreign import Markdown
 from toolkit.intervals import Interval
@@ -42,23 +41,23 @@ SPREADS = (Family.SPREAD.value, "snapshot-spread")
 """The kinds of stream whose rows are spreads."""
 
 KEEP_S = 600
-"""How long what was read is kept (s)."""
+"""The life of cached readings (s)."""
 WAIT_S = 3.0
-"""A writer lets go within milliseconds. A page that waits longer than this shows why (s)."""
+"""How long a page waits for a writer (s), which needs milliseconds."""
 
 Version = tuple[tuple[int, int], ...]
-"""What changes with every commit: time and size of the file and of the log beside it."""
+"""Time and size of the file and of the log beside it, which change with every commit."""
 
 StreamVersion = tuple[int | str | None, ...]
-"""What changes with every commit of one stream's rows: see `Held.versions`."""
+"""What changes with every commit of one stream's rows, see `StoreState.versions`."""
 
 
 @dataclass(frozen=True)
-class Held:
-    """One look at a store: its source, its streams (`Store.catalogue`) and its loads.
+class StoreState:
+    """The state of a store at one version: its source, streams (`Store.catalogue`) and loads.
 
     ``log_stretches`` are `toolkit.store.held_stretches` of its event logs. ``published`` is the
-    address of the publication that the file is a copy of, which takes no rows, "" for a store.
+    address of the read-only publication that the file is a copy of, "" for a store.
     """
 
     path: Path
@@ -71,21 +70,21 @@ class Held:
 
     @property
     def place(self) -> str:
-        """What `toolkit.open` takes to open the same: the store's path, or the publication's."""
+        """The argument of `toolkit.open`: the path, or the publication's address."""
         return self.published or str(self.path)
 
     @property
     def logs(self) -> pl.DataFrame:
-        """The event logs among the streams, with their family."""
+        """The event logs among the streams."""
         return event_logs(self.streams)
 
     @cached_property
     def versions(self) -> dict[str, StreamVersion]:
-        """Of each stream what changes with every commit of its rows, and with none of another.
+        """The version of each stream, which changes with every commit of its rows alone.
 
-        Rows are only ever appended. So it is how many there are, and when the stream was asked
-        last. The first load is in it too, by which one file is told from another in its place, and
-        the wire profiles of all loads, which `rail store remap` changes with the rows.
+        As rows are only appended it is their number and the time of the last request, with the
+        first load, which identifies the file, and the wire profiles of all loads, which
+        `rail store remap` changes.
         """
         first = self.loads.select("started_at", "served_at", "base_url", "schema_hash").tail(1)
         profiles = self.loads["profile_hash"].unique().sort().to_list()
@@ -95,28 +94,28 @@ class Held:
 
     @property
     def as_of(self) -> int | None:
-        """The service's clock (s) when it was last asked, None where it never was."""
+        """The service's clock (s) at its last answer, None without one."""
         seen = [frame["served_at"] for frame in (self.streams, self.loads)]
         newest = pl.concat([s.cast(pl.Int64) for s in seen]).max()
         return newest if isinstance(newest, int) else None
 
     @property
     def base_url(self) -> str | None:
-        """The service that was asked last, None where none was."""
+        """The service of the last load, None without one."""
         asked = self.loads["base_url"].drop_nulls()
         return asked[0] if asked.len() else None
 
     def price_keys(self, pair: str, window: Interval) -> tuple[str, ...]:
-        """Return the streams whose rows are the prices of the legs of a funding pair."""
+        """Return the keys of the prices of a funding pair's legs."""
         return self.prices.keys_of(pair, window)
 
     @cached_property
     def prices(self) -> HeldPrices:
-        """The prices that the store holds of the legs of funding pairs."""
+        """The stored prices of the legs of funding pairs."""
         return HeldPrices(Store(self.path, wait_s=WAIT_S))
 
     def now(self) -> int:
-        """Return what the service's clock shows now (s), as its newest answers tell."""
+        """Return the service's clock now (s), by its newest answers."""
         return service_now(self.streams, self.loads, self.source, int(time.time()))
 
     @property
@@ -126,7 +125,7 @@ class Held:
 
 
 def store_version(path: Path) -> Version:
-    """Return what differs between two states of the file, () where there is no file.
+    """Return the version of the file, () if there is none.
 
     >>> store_version(Path("nowhere.duckdb"))
     ()
@@ -140,27 +139,27 @@ def store_version(path: Path) -> Version:
 
 
 @cache_data(ttl=KEEP_S, max_entries=4, show_spinner=False)
-def read_held(path: Path, version: Version) -> Held:
-    """Read what the store holds. Raises the errors of `toolkit.store.Store`, which are not kept."""
+def read_held(path: Path, version: Version) -> StoreState:
+    """Read the state of the store. Raises the errors of `toolkit.store.Store`, uncached."""
     store = Store(path, wait_s=WAIT_S)
     with store.reading():  # one opening for all of it
         streams, logs = _known_streams(store), store.ledger(map(EventLog, EventFamily))
         stretches = held_stretches(logs, event_logs(streams))
         loads, published = store.loads(), store.published
-        return Held(path, version, store.source, streams, loads, stretches, published)
+        return StoreState(path, version, store.source, streams, loads, stretches, published)
 
 
 @cache_resource(ttl=KEEP_S, max_entries=4, show_spinner=False)
-def _last_held(path: Path) -> list[Held]:
+def _last_held(path: Path) -> list[StoreState]:
     del path
     return []
 
 
-def read_newest(path: Path) -> tuple[Held, bool]:
-    """Read what the store holds, and whether it is what was read of it before.
+def read_newest(path: Path) -> tuple[StoreState, bool]:
+    """Read the state of the store, and whether it is an earlier one.
 
-    That is so where another process has the file for longer than a page waits. Raises
-    `StoreLockedError` where nothing was read before, and the errors of `read_held`.
+    That is returned while another process locks the file. Raises `StoreLockedError` without an
+    earlier one, and the errors of `read_held`.
     """
     last = _last_held(path)
     try:
@@ -174,9 +173,9 @@ def read_newest(path: Path) -> tuple[Held, bool]:
 
 
 def _known_streams(store: Store) -> pl.DataFrame:
-    """Read the streams that were answered for or hold something.
+    """Read the streams with an answer or rows.
 
-    One that came by webhook alone has the clock of the newest load, and no delay.
+    One delivered by webhook alone has the clock of the newest load, and no delay.
     """
     streams, loads = store.catalogue(), store.loads()
     newest = int(loads["served_at"][0]) if loads.height else 0
@@ -189,9 +188,9 @@ def _known_streams(store: Store) -> pl.DataFrame:
 def read_rows(
     path: Path, key: str, start: int, end: int, *, version: StreamVersion
 ) -> pl.DataFrame:
-    """Read the rows of one key for a window, as `toolkit.statistics.families` has it.
+    """Read the rows of one key for a window, as `toolkit.statistics.families` prepares them.
 
-    Of a pair there are none where a leg has none in the window.
+    A pair has none if a leg has none in the window.
     """
     del version
     kind, passes = subject_of(key).kind, Passes.of(Store(path, wait_s=WAIT_S))
@@ -204,8 +203,8 @@ def read_rows(
         return ready
 
 
-def selected(held: Held, kind: str, window: Interval, *keys: str) -> Selection:
-    """Return series of a kind, by their keys, over a window, as they are measured everywhere."""
+def selected(held: StoreState, kind: str, window: Interval, *keys: str) -> Selection:
+    """Return the selection of series of a kind, by their keys, over a window."""
     asked = (held.path, kind, keys, *window)
     return _selected(*asked, version=held.version, _streams=held.streams)
 
@@ -230,8 +229,8 @@ def _selected(
 @cache_data(ttl=KEEP_S, max_entries=20, show_spinner="Reading prices")
 def read_leg_prices(
     path: Path, pair: str, start: int, end: int, *, versions: tuple[StreamVersion, ...]
-) -> PairPrices:
-    """Read the prices of the legs of one funding pair: see `toolkit.series.held_prices`."""
+) -> LegPrices:
+    """Read the prices of one funding pair's legs with `toolkit.series.held_prices`."""
     del versions
     return HeldPrices(Store(path, wait_s=WAIT_S)).over([pair], Interval(start, end))
 
@@ -240,7 +239,7 @@ def read_leg_prices(
 def read_polls(
     path: Path, key: str, start: int, end: int, *, version: Version
 ) -> pl.DataFrame | None:
-    """Read `Store.polls` of a series kept from snapshots, None for another one."""
+    """Read `Store.polls` of a series kept from snapshots, else None."""
     del version
     stream = Stream.parse(key)
     if not isinstance(stream, SnapshotTrajectory):
@@ -293,13 +292,13 @@ class _Measured:
 
 @cache_resource(ttl=KEEP_S, max_entries=32, show_spinner=False)
 def _kept(path: Path, kind: str, window: Interval, question: str) -> list[_Measured]:
-    """Return the place of the newest results of a question, empty at first."""
+    """Return the cache of a question's newest results."""
     del path, kind, window, question
     return []
 
 
 def measure_each(
-    held: Held,
+    held: StoreState,
     kind: str,
     window: Interval,
     question: str,
@@ -310,8 +309,7 @@ def measure_each(
 ) -> pl.DataFrame:
     """Apply a statistic to every stream of a kind, as `Selection.measured` does.
 
-    Those of unchanged rows are not read again. ``versions`` names some streams alone, each with
-    what changes where it is to be read again.
+    Streams whose version has not changed are not read again. ``versions`` restricts the streams.
     """
     if versions is None:
         streams = held.streams.filter(pl.col("rows") > 0, kind=kind)["stream"]
@@ -336,7 +334,7 @@ def measure_each(
 def read_asked(
     path: Path, keys: tuple[str, ...], start: int, end: int, *, version: Version
 ) -> frozenset[str]:
-    """Return which of the spreads the store was asked for, or answered about, in the window."""
+    """Return the spreads that were requested, or answered, in the window."""
     del version
     spreads = [stream for stream in map(Stream.parse, keys) if isinstance(stream, Trajectory)]
     kept = [key for key in keys if key.startswith("snapshot-")]  # each poll asks for all of them

@@ -1,4 +1,4 @@
-"""Settings of Streamlit: for a checkout as a file, for an installed wheel as flags."""
+"""Settings of Streamlit, and the command with them as flags."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from toolkit.workspace.login import PasswordFile, ProviderLogin
 
 MAIN = Path(__file__).with_name("pages") / "main.py"
-"""The script that Streamlit runs. A folder ``pages`` beside it would be pages of its own to it."""
+"""The script that Streamlit runs, in ``pages`` so that Streamlit finds no such folder beside it."""
 
 _SHARED = Path(__file__).with_name("shared.py")
 """The same with a door before it."""
@@ -17,21 +17,19 @@ _SHARED = Path(__file__).with_name("shared.py")
 _OWN_NAMES = ["localhost", "*.localhost", "127.0.0.1", "::1"]
 
 _TEXT = {"light": "#0b0e13", "dark": "#f5f7fa"}
-"""Captions are this at 60 %, so it is stronger than usual: a contrast of 4.5:1 and more."""
+"""Strong, as captions have it at 60 % and need a contrast of 4.5:1."""
 
 
 _CHOSEN = {"light": "#22627a", "dark": "#59caf0"}
-"""What is chosen of a widget, the first colour of a chart, darker on light as it is text too."""
+"""The colour of chosen widgets: a chart's first, darker on light as it colours text too."""
 
 
 def settings() -> dict[str, bool | int | str | list[str]]:
-    """Return Streamlit's options for this dashboard: nothing is sent anywhere, nothing asked.
+    """Return Streamlit's options for this dashboard: nothing is sent anywhere.
 
-    Its socket answers to the names of this machine alone, so that no page of another site reaches
-    it by a name of its own, and what guards against other sites stays on.
-
-    Both themes are given and no base, so that the page follows the browser. Charts ignore fewer
-    than ten colours.
+    Its socket answers only to names of this machine, and guards against other sites stay on. Both
+    themes are given and no base, so that the page follows the browser. Charts ignore fewer than ten
+    colours.
 
     >>> settings()["browser.gatherUsageStats"], settings()["theme.dark.backgroundColor"]
     (False, '#0e1117')
@@ -74,10 +72,10 @@ def command(
     login: PasswordFile | ProviderLogin | None = None,
     names: Sequence[str] = (),
 ) -> list[str]:
-    """Return the arguments of Streamlit that serve the dashboard over a store.
+    """Return Streamlit's command line that serves the dashboard over a store.
 
-    ``headless`` opens no browser. With ``follow`` each page begins by following the store. With
-    ``login`` others reach it too, after a login, also by ``names``. Streamlit is not imported here.
+    ``headless`` opens no browser. ``follow`` refreshes pages every 5 s. With ``login`` others can
+    reach it after a login, also by ``names``. Streamlit is not imported here.
 
     >>> argv = command("rail.duckdb", port=8501, host="127.0.0.1", headless=True)
     >>> argv[:2], argv[-2:]
@@ -102,7 +100,7 @@ def command(
 
 
 def _flags(name: str, value: bool | int | str | list[str]) -> list[str]:
-    """Return an option as flags: a list of hosts is a flag for each, another list is JSON."""
+    """Return an option as flags: one per host of a list, JSON for another list."""
     values = value if name == "server.allowedHosts" and isinstance(value, list) else [value]
     shown = (each if isinstance(each, str) else json.dumps(each) for each in values)
     return [word for each in shown for word in (f"--{name}", each)]

@@ -1,4 +1,4 @@
-"""The dashboard with a door before it, for `rail app --share`: Streamlit imports ``app``."""
+"""The dashboard with a login, for `rail app --share`: Streamlit imports ``app``."""
 
 from __future__ import annotations
 

@@ -1,35 +1,74 @@
-"""The shell of every page: the bar above it, its tables and its figures."""
+"""The shell of every page: its bar, toasts of alerts, figures with zoom, tables and metrics."""
 
 from __future__ import annotations
 
+import datetime as dt
+import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
+from streamlit import cache_data
 
 from toolkit import commands
-from toolkit.charts.time_axis import clock_text
+from toolkit.charts.time_axis import clock_moment, clock_text
 from toolkit.columns import column
-from toolkit.dashboard.alert_news import show_news
 from toolkit.dashboard.desk import choose_clock, choose_kept, show_source, show_switch
 from toolkit.dashboard.export import show_share
 from toolkit.dashboard.fee_choice import FeeChoice
-from toolkit.dashboard.formatting import heading
+from toolkit.dashboard.link import EARLIEST, LATEST, PAGES
 from toolkit.dashboard.loads import show_load
-from toolkit.dashboard.navigation import PAGES
-from toolkit.dashboard.reading import Held, read_newest
-from toolkit.dashboard.screen import st
-from toolkit.dashboard.view_menu import show_views
+from toolkit.dashboard.parts.rows import heading
+from toolkit.dashboard.reading import StoreState, read_newest
+from toolkit.dashboard.views import show_views
+from toolkit.dashboard.widgets import component, side_by_side, st
 from toolkit.errors import RailError, StoreLockedError
 from toolkit.foreign import LONGEST, Markdown, csv_cell, markdown, plain
+from toolkit.intervals import Interval
 from toolkit.show.values import null_text, reason_words, value_text
+from toolkit.store import Store
+from toolkit.store.writing.alerts import read_alerts
+from toolkit.tables import AlertChange
 from toolkit.workspace import store_path
 
+SHOWN = 500
+"""The most changes of alerts that pages read, the newest."""
+
+_SEEN = "alerts_seen"
+_TOASTS = 3
+
+
+@cache_data(max_entries=4, show_spinner=False)
+def read_changes(path: Path, version: object) -> pl.DataFrame:
+    """Read the newest changes of alerts."""
+    del version
+    return read_alerts(Store(path, wait_s=3.0), most=SHOWN)
+
+
+def show_news(held: StoreState) -> None:
+    """Show toasts of alerts that opened since this session's last run, a few at most."""
+    changes = read_changes(held.path, held.version)
+    newest = changes["change_id"].max()
+    state = st.session_state
+    about = (str(held.path), int(newest) if isinstance(newest, int) else 0)
+    seen = state.get(_SEEN, about)
+    state[_SEEN] = about
+    if seen[0] != about[0]:
+        return
+    opened = (pl.col("change_id") > seen[1]) & (pl.col("change") == AlertChange.OPENED)
+    news = changes.filter(opened)
+    for words in news["words"].head(_TOASTS).reverse():
+        st.toast(Markdown.harmless(words), duration="long")
+    if news.height > _TOASTS:
+        more = Markdown("{:,} alerts more").format(news.height - _TOASTS)
+        st.toast(more, duration="long")
+
+
 _LOOKS = Path(__file__).with_name("desk.css")
-"""What no setting of Streamlit can say: figures of one width, and no fading while a page runs."""
+"""Looks without a setting of Streamlit."""
 
 # No more buttons than fit beside a title on a phone; drag to zoom, double-click to return.
 _PLOTLY = {
@@ -40,31 +79,25 @@ _PLOTLY = {
 
 _AGAIN_S = 2.0
 _LOCKED_RUNS = 4
-"""How often a page that is shown runs again before it says that the store is locked."""
+"""How often a page in view runs again before it says that the store is locked."""
 
 _UNHEADED_PX = 30
-"""Above a chart without a heading: the mark of its source."""
+"""The margin above a chart without a heading, for the mark of its source."""
 
 
 _NUMBERS_PX, _BESIDE_PX, _LETTER_PX, _TITLE_PX, _MOST_PX = 66, 14, 6, 34, 130
-"""Left of a chart: a title and numbers, or names of so many letters with a title or without.
-
-Longer names are left to plotly to measure, as a phone has no pixel to give away.
-"""
+"""Left of a chart: numbers, or names by their letters, and a title. Plotly measures the rest."""
 
 _CELLS_ON_A_PHONE = 6
 _LEGEND_PX, _BELOW_PX = 44, 98
-"""A legend above a chart, and the labels, the title and the legend below one."""
+"""A legend above a chart; the labels, the title and the legend below one."""
 
 
 @dataclass(frozen=True, slots=True)
 class PageShell:
-    """What a page's body is given: one look at the store, and what the bar above it chose.
+    """The state of the store for a page's body, and the choices of the bar. No symbols mean all."""
 
-    ``timezone`` is the clock to show times in. ``symbols`` are those to keep to, none for all.
-    """
-
-    held: Held
+    held: StoreState
     timezone: str
     symbols: frozenset[str]
     fees: FeeChoice
@@ -78,27 +111,21 @@ class PageShell:
         return f"{self.clock(pl.Series([ts]))[0]} {self.timezone}"
 
     def kept(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Select the rows of the symbols to keep to, by their column ``symbol``."""
+        """Filter rows by the chosen symbols."""
         return rows.filter(pl.col("symbol").is_in(self.symbols)) if self.symbols else rows
 
 
 def page(title: Markdown, body: Callable[[PageShell], None]) -> None:
-    """Show a whole page: its bar, then its body or one sentence with the reason and the remedy."""
+    """Show a page: its bar, then its body or an error with the remedy."""
     path = store_path()
     name = next(name for name, words in PAGES.items() if words == title)
     st.html(_LOOKS)
-    bar = st.container(horizontal=True, vertical_alignment="center", gap="small")
+    bar = side_by_side()
     with bar:
         st.header(title, anchor=False, width="content")
         source = st.container(horizontal=True, vertical_alignment="center", width="stretch")
         switch = st.container(width="content")
-        kept = st.container(
-            horizontal=True,
-            vertical_alignment="center",
-            width="content",
-            gap="small",
-            key="kept_row",
-        )
+        kept = side_by_side(width="content", key="kept_row")
     timezone = choose_clock(bar, path)
     try:
         held, locked = read_newest(path)
@@ -111,15 +138,13 @@ def page(title: Markdown, body: Callable[[PageShell], None]) -> None:
         show_load(held)
         show_news(held)
         if locked:
-            st.caption(Markdown("Another process has the store: these are the last values."))
+            st.caption(Markdown("Another process is using the store: these are the last values."))
             _try_again()
         body(PageShell(held, timezone, symbols, fees))
         st.session_state["shown_page"], st.session_state["locked_runs"] = title, 0
     except StoreLockedError as error:
         _keep_shown(title)
-        st.info(
-            Markdown("{}. The page tries again by itself.").format(markdown(str(error), LONGEST))
-        )
+        st.info(Markdown("{}. The page will try again.").format(markdown(str(error), LONGEST)))
         _try_again()
     except RailError as error:
         st.error(markdown(str(error), LONGEST))
@@ -128,7 +153,7 @@ def page(title: Markdown, body: Callable[[PageShell], None]) -> None:
 
 
 def _keep_shown(title: Markdown) -> None:
-    """Run the page again at once, some times, where it is in sight: what it shows stays."""
+    """Run the page in view again at once, a few times, so that it stays in view."""
     state = st.session_state
     if state.get("shown_page") != title:
         return
@@ -139,10 +164,7 @@ def _keep_shown(title: Markdown) -> None:
 
 
 def show_alone(body: Callable[[], None]) -> None:
-    """Show a part that runs alone where one of its widgets is used, as by a zoom.
-
-    Its error is the page's.
-    """
+    """Show a part that runs alone when one of its widgets is used. Its error is the page's."""
     whole = True
 
     @st.fragment()
@@ -170,10 +192,9 @@ def _try_again() -> None:
 
 
 def draw(figure: Any, key: str, *, headed: bool = True, **config: Any) -> None:
-    """Draw the figure in Streamlit's template. The browser fills in the colours of its theme.
+    """Draw the figure in Streamlit's template.
 
-    Its heading is read to who does not see it, and is left out where it is not ``headed``: the
-    page around it then has to have the words. ``config`` is plotly's.
+    Its heading is the alternative text, and is drawn if ``headed``. ``config`` is plotly's.
     """
     words = figure.words
     figure.update_layout(template="streamlit")
@@ -184,7 +205,7 @@ def draw(figure: Any, key: str, *, headed: bool = True, **config: Any) -> None:
 
 
 def draw_titled(figure: Any, key: str) -> None:
-    """Draw the figure below its title. What it is of and rests on is behind the help sign."""
+    """Draw the figure below its title, with the lines of its heading as help."""
     if not figure.lines:  # a sentence in place of data
         draw(figure, key=key)
         return
@@ -196,17 +217,14 @@ def draw_titled(figure: Any, key: str) -> None:
 
 
 def draw_cells(figure: Any, key: str, *, headed: bool = True) -> None:
-    """Draw a figure of cells with a number in each. On a phone narrow cells show none."""
+    """Draw a figure of cells with numbers, which a phone hides in narrow cells."""
     dense = len(figure.data) > 0 and len(figure.data[0].x) > _CELLS_ON_A_PHONE
     with st.container(key="dense_cells" if dense else "cells"):
         draw(figure, key=key, headed=headed)
 
 
 def _make_room(figure: Any) -> None:
-    """Give the labels and the legend their room.
-
-    Where a margin turns out too small, plotly draws all of the figure once more.
-    """
+    """Reserve room for labels and legend: plotly draws a figure twice if a margin is too small."""
     layout = figure.layout
     for axis in figure.select_yaxes():
         names = [*(axis.ticktext or ()), *_names_on(figure, axis)]
@@ -231,7 +249,7 @@ def _names_on(figure: Any, axis: Any) -> list[str]:
 
 
 def show_table(table: pl.DataFrame, **options: Any) -> None:
-    """Draw a table. Its texts are plain, and no formula in the file that Streamlit makes of it."""
+    """Draw a table of plain texts, safe as a spreadsheet too."""
     cells = {
         column.name: [None if cell is None else csv_cell(plain(cell)) for cell in column]
         for column in table
@@ -251,11 +269,11 @@ def show_metric(
     long: bool = False,
     sign: Markdown | None = None,
 ) -> None:
-    """Show a figure of a result's row: its heading, its value, and some words below it.
+    """Show a figure of a result's row: heading, value, and ``beside`` below it.
 
-    Of a null these say why it is, and a number is a change. ``text`` stands in the place of the
-    value, ``of`` and ``long`` are as in `toolkit.dashboard.formatting.heading`, ``sign`` is the
-    help, by default what the column means.
+    The default of that is the reason of a null; a number is a change. ``text`` replaces the value,
+    ``of`` and ``long`` are as in `toolkit.dashboard.parts.rows.heading`, ``sign`` is the help, by
+    default the column's meaning.
     """
     method, value = str(row.get("method") or ""), row[name]
     one = column(name, method)
@@ -271,3 +289,63 @@ def show_metric(
         delta_arrow="off" if isinstance(beside, str) else "auto",
         help=sign or Markdown.harmless(one.meaning),
     )
+
+
+ZOOMED_BY_US = {
+    "doubleClick": False,
+    "modeBarButtonsToRemove": [
+        *("zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "autoScale2d", "resetScale2d")
+    ],
+    "showTips": False,
+}
+"""The plotly configuration of a chart that the page zooms itself."""
+
+_ZOOM = component("zoom")
+_LEAST_ZOOM_S = 10
+
+
+def listen_to_zoom(
+    chart: str, timezone: str, kept: str, take_threshold: Callable[[object], None] = lambda _: None
+) -> None:
+    """Keep the stretch that the reader drags over in a chart, None after a double click.
+
+    It is in the session's state under ``kept``. `toolkit.dashboard.parts.rows.opened_key` returns
+    the ``customdata`` (text) of a clicked mark. ``take_threshold`` gets the level of a
+    dragged threshold.
+    """
+    state, key = st.session_state, f"{chart}_zoom_sent"
+
+    def take_range() -> None:
+        sent = state[key]["range"]
+        if sent is not None:
+            state[kept] = read_range(sent, timezone)
+
+    def take_click() -> None:
+        state[f"{chart}_opened"] = state[key]["opened"]
+
+    _ZOOM(
+        data={"chart": chart},
+        key=key,
+        on_range_change=take_range,
+        on_opened_change=take_click,
+        on_threshold_change=lambda: take_threshold(state[key]["threshold"]),
+    )
+
+
+def read_range(sent: Sequence[object], timezone: str) -> Interval | None:
+    """Read a chart's axis in the zone's clock as whole seconds, at least 10, else None.
+
+    >>> read_range(["1970-01-01 09:00:00.5", "1970-01-01 09:01:10.25"], "Asia/Tokyo")
+    Interval(start=0, end=71)
+    >>> read_range([], "UTC"), read_range(["now", "then"], "UTC")
+    (None, None)
+    """
+    try:
+        since, until = (dt.datetime.fromisoformat(str(clock)) for clock in sent)
+        start, end = clock_moment(since, timezone), clock_moment(until, timezone)
+    except (ValueError, OverflowError):
+        return None
+    if not EARLIEST <= start < end <= LATEST:
+        return None
+    first = math.floor(start)
+    return Interval(first, max(math.ceil(end), first + _LEAST_ZOOM_S))

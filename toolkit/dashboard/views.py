@@ -1,7 +1,7 @@
-"""Saved views: a page and its link under a name, in a small file beside the store.
+"""Saved views: a page and its link under a name, in ``rail.duckdb.views.json`` beside the store.
 
-The file is ``rail.duckdb.views.json`` for ``rail.duckdb``: a list of objects with name, page and
-link. It is the user's own and no data, so the store has no table of it.
+The file is a list of objects with name, page and link. They are pages of the navigation, saved and
+deleted in a popover.
 """
 
 from __future__ import annotations
@@ -12,13 +12,18 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
-from toolkit.dashboard.navigation import PAGES
+from streamlit import Page
+from streamlit.navigation.page import StreamlitPage
+
+from toolkit.dashboard.link import PAGES, go_to
+from toolkit.dashboard.widgets import st
 from toolkit.errors import InputError
-from toolkit.foreign import Markdown, plain
+from toolkit.foreign import LONGEST, Markdown, markdown, plain
 
 _NAME_LONGEST = 30
 _LINK_LONGEST = 4_000
@@ -53,7 +58,7 @@ class SavedView:
 
     @classmethod
     def of(cls, name: str, page: str, params: dict[str, str]) -> SavedView:
-        """Return the view of a page's parameters."""
+        """Make the view of a page's parameters."""
         return cls(name.strip(), page, urlencode(params))
 
     @property
@@ -72,10 +77,7 @@ def views_file(store: Path) -> Path:
 
 
 def read_views(store: Path) -> list[SavedView]:
-    """Return the views of a store, [] where none was saved.
-
-    Raises `InputError` where the file is none of views.
-    """
+    """Return the views of a store, [] without a file. Raises `InputError` for a malformed file."""
     file = views_file(store)
     try:
         found: Any = json.loads(file.read_text("utf-8"))
@@ -93,7 +95,7 @@ def read_views(store: Path) -> list[SavedView]:
 
 
 def save_view(store: Path, view: SavedView) -> None:
-    """Save a view, in the place of one of the same name. Raises `InputError` for too many."""
+    """Save a view, replacing one of the same name. Raises `InputError` for too many."""
     before = [each for each in read_views(store) if each.name != view.name]
     if len(before) >= _MOST:
         raise InputError("views", len(before) + 1, f"{_MOST} views", advice="delete one")
@@ -101,12 +103,12 @@ def save_view(store: Path, view: SavedView) -> None:
 
 
 def delete_view(store: Path, name: str) -> None:
-    """Delete a view. One that is not there is none the less gone."""
+    """Delete a view, if it exists."""
     _write(store, [each for each in read_views(store) if each.name != name])
 
 
 def _write(store: Path, views: Sequence[SavedView]) -> None:
-    """Put the file in its place whole, or leave the one that is there."""
+    """Replace the file atomically."""
     file = views_file(store)
     text = json.dumps([asdict(view) for view in views], indent=1, ensure_ascii=False)
     try:
@@ -123,3 +125,61 @@ def _write(store: Path, views: Sequence[SavedView]) -> None:
         raise InputError(
             "views", str(file), f"a file that this user may write ({error.strerror})"
         ) from None
+
+
+_OF_THE_BAR = ("kept", "clocks")
+_FAULT = "view_fault"
+
+
+def view_pages(store: Path) -> list[StreamlitPage]:
+    """Return a page per saved view that opens it, [] if none can be read."""
+    try:
+        views = read_views(store)
+    except InputError:
+        return []
+    return [
+        Page(partial(_open, view), title=f"★ {view.name}", url_path=f"view-{number}")
+        for number, view in enumerate(views, 1)
+    ]
+
+
+def _open(view: SavedView) -> None:
+    for page in (view.page, *_OF_THE_BAR):
+        st.session_state.pop(f"{page}_written", None)
+    go_to(view.page, **view.params)
+
+
+def show_views(store: Path, page: str) -> None:
+    """Show the popover that saves and deletes views."""
+    with st.popover(Markdown("Views"), type="tertiary"):
+        try:
+            views = read_views(store)
+        except InputError as error:
+            st.error(markdown(str(error), LONGEST))
+            return
+        st.text_input(
+            Markdown("Save what is shown as"), key="view_name", placeholder="My coins", max_chars=30
+        )
+        st.button(
+            Markdown("Save"), key="view_save", type="primary", on_click=_save, args=(store, page)
+        )
+        if fault := st.session_state.pop(_FAULT, None):
+            st.error(markdown(fault, LONGEST))
+        for number, view in enumerate(views):
+            st.button(
+                Markdown("Delete {}").format(markdown(view.name)),
+                key=f"view_delete_{number}",
+                type="tertiary",
+                on_click=delete_view,
+                args=(store, view.name),
+            )
+
+
+def _save(store: Path, page: str) -> None:
+    state = st.session_state
+    try:
+        save_view(store, SavedView.of(state["view_name"], page, dict(st.query_params)))
+    except InputError as error:
+        state[_FAULT] = str(error)
+    else:
+        state["view_name"] = ""

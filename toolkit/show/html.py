@@ -10,9 +10,8 @@ from typing import Any
 
 from toolkit.columns import column
 from toolkit.foreign import Html
-from toolkit.show.half_life import NOT_BELIEVED
 from toolkit.show.sheet import Notes, cell_text
-from toolkit.show.values import doubt_of, heading_of, reason_words, value_text
+from toolkit.show.values import UNRELIABLE, doubt_of, heading_of, reason_words, value_text
 
 Row = dict[str, Any]
 
@@ -30,7 +29,7 @@ def figures_html(row: Row, names: Iterable[str], result: str = "") -> Html:
 
 def _figure(row: Row, name: str, result: str) -> Html:
     one, why = column(name, result), reason_words(row, name) if row[name] is None else ""
-    doubt = f", {NOT_BELIEVED}" if doubt_of(row, name) else ""
+    doubt = f", {UNRELIABLE}" if doubt_of(row, name) else ""
     shown = Html("<dd>{}</dd>").format(value_text(row[name], one, unit=True) + doubt)
     if why:
         shown = Html('<dd class="reason">{}</dd>').format(why)

@@ -21,8 +21,7 @@ from toolkit.intervals import Interval
 from toolkit.market import format_ts
 from toolkit.reasons import Reason
 from toolkit.show.csv_rows import csv_rows
-from toolkit.show.half_life import NOT_BELIEVED
-from toolkit.show.values import doubt_of, heading_of, null_text, reason_of, value_text
+from toolkit.show.values import UNRELIABLE, doubt_of, heading_of, null_text, reason_of, value_text
 
 Name = str | tuple[str, ...]
 """A column of a table, or several whose values share a cell."""
@@ -94,7 +93,7 @@ def _words(one: Column) -> tuple[str, str]:
 
 @dataclass(slots=True)
 class Notes:
-    """The letters that stand in cells for the reasons why a figure is null or not believed."""
+    """Letters in cells for the reasons why a figure is null or unreliable."""
 
     letters: dict[str, str] = field(default_factory=dict)
 
@@ -129,7 +128,7 @@ def cell_text(row: dict[str, Any], one: Column, notes: Notes) -> str:
         return f"{null_text(row, one.name)} ({notes.letter(code)})" if code else "–"
     doubt = doubt_of(row, one.name)
     text = value_text(value, one)
-    return f"{text}, {NOT_BELIEVED} ({notes.letter(doubt)})" if doubt else text
+    return f"{text}, {UNRELIABLE} ({notes.letter(doubt)})" if doubt else text
 
 
 def cells_of(

@@ -9,9 +9,61 @@ from typing import Any
 
 from toolkit.cards import duration
 from toolkit.columns import Column, column
-from toolkit.market import format_ts
+from toolkit.market import EventFamily, format_ts
 from toolkit.reasons import Reason
-from toolkit.show.half_life import half_life_doubt
+
+UNRELIABLE = "unreliable"
+"""The word beside a half-life whose 95 % interval has no upper bound."""
+
+NEEDS_NO_MODEL = {
+    "The autocorrelation halves after": "acf_half_lag_s",
+    "Without spikes, the half-life is": "half_life_without_spikes_s",
+}
+"""Figures beside a half-life that is null or unreliable: words, and the column in seconds."""
+
+_NONE = {
+    Reason.TOO_FEW: "too few rows for a half-life",
+    Reason.DEGENERATE: "does not vary",
+    Reason.NO_REVERSION: "no reversion",
+    Reason.BELOW_STEP: "half-life under 1 step",
+}
+
+
+def half_life_doubt(row: Mapping[str, Any]) -> Reason | None:
+    """Return why a half-life is unreliable, None for a reliable or null one.
+
+    ``row`` is of `toolkit.statistics.spread.half_life`. A half-life is reliable if its 95 %
+    interval has an upper bound. A row without these columns gives None.
+
+    >>> half_life_doubt({"half_life_s": 60.0, "half_life_upper_s": None,
+    ...                  "half_life_upper_reason": "no_reversion"}).name
+    'NO_REVERSION'
+    """
+    reason = row.get("half_life_upper_reason")
+    if row.get("half_life_s") is None or row.get("half_life_upper_s") is not None or not reason:
+        return None
+    return Reason(reason)
+
+
+def half_life_note(row: Mapping[str, Any]) -> str:
+    """Describe why a half-life is null or unreliable, "" for a reliable one.
+
+    ``row`` is as in `half_life_doubt`.
+
+    >>> half_life_note({"half_life_s": None, "half_life_reason": "too_few"})
+    'too few rows for a half-life'
+    >>> half_life_note({"half_life_s": 60.0, "half_life_upper_s": None,
+    ...                 "half_life_upper_reason": "no_reversion"})
+    'half-life unreliable: a spread that never returns to its mean fits these rows too'
+    """
+    if row.get("half_life_s") is None:
+        reason = row.get("half_life_reason")
+        if not reason:
+            return "no half-life"
+        return _NONE.get(Reason(reason), f"no half-life: {Reason(reason).words}")
+    doubt = half_life_doubt(row)
+    return f"half-life {UNRELIABLE}: {doubt.words.removeprefix('none: ')}" if doubt else ""
+
 
 NULL = "–"
 
@@ -190,7 +242,7 @@ def null_text(row: Mapping[str, Any], name: str) -> str:
 
 
 def doubt_of(row: Mapping[str, Any], name: str) -> Reason | None:
-    """Return why a value that is there is not believed, None where it is or nothing is known.
+    """Return why a value is unreliable, None for a reliable or null one.
 
     >>> row = {"half_life_s": 60.0, "half_life_upper_s": None}
     >>> row |= {"half_life_upper_reason": "no_reversion"}
@@ -198,3 +250,24 @@ def doubt_of(row: Mapping[str, Any], name: str) -> Reason | None:
     'no_reversion'
     """
     return half_life_doubt(row) if name == "half_life_s" and row.get(name) is not None else None
+
+
+def size_text(size: float | None, family: str) -> str:
+    """Write a size as the service sends it of a family, with its unit.
+
+    >>> size_text(1.23456, "spread"), size_text(-0.1, "funding"), size_text(None, "splash")
+    ('1.235 %', '-0.1000 % per 8 h', '–')
+    """
+    name = "differential_pct_8h" if family == EventFamily.FUNDING else "magnitude_pct"
+    return value_text(size, column(name), unit=size is not None)
+
+
+def lasted_text(duration_s: float | None, kind: str) -> str:
+    """Write how long an event lasted, as far as it was seen.
+
+    >>> lasted_text(90.0, "closed"), lasted_text(90.0, "open"), lasted_text(None, "orphan_close")
+    ('1 min 30 s', 'at least 1 min 30 s', '–')
+    """
+    least = {"open": "at least ", "reopened": "at most "}.get(kind, "")
+    lasted = value_text(duration_s, column("duration_s"))
+    return lasted if duration_s is None else f"{least}{lasted}"

@@ -63,7 +63,7 @@ def test_groups_with_the_most_events_are_drawn_and_nothing_known_is_a_sentence(f
     assert len(cooccurrence_chart(found, source=SOURCE, limit=2).data[0].y) == 2
     none = found.filter(pl.col("ratio").is_null())
     nothing = cooccurrence_chart(none, source=SOURCE)
-    assert "Of no pair of groups" in nothing.layout.annotations[0].text
+    assert "No pair of groups" in nothing.layout.annotations[0].text
     with pytest.raises(InputError, match="q_value"):
         cooccurrence_chart(found.drop("q_value"), source=SOURCE)
     with pytest.raises(InputError, match="one row of each pair"):

@@ -59,7 +59,7 @@ def test_families_are_apart_and_without_a_rate_it_is_a_sentence():
     assert [trace.name for trace in figure.data] == ["splash", "spread"]
     assert list(figure.data[0].y) == ["splash S00"]
     nothing = league_chart(league(both.clear(), ["symbol"]), source=SOURCE)
-    assert "Of no group it is known" in nothing.layout.annotations[0].text
+    assert "No group has a known rate" in nothing.layout.annotations[0].text
     with pytest.raises(InputError, match="rank"):
         league_chart(league(both, ["symbol"]).drop("rank"), source=SOURCE)
 
@@ -74,7 +74,7 @@ def test_each_hour_of_the_week_is_a_cell_with_monday_on_top():
     assert cells.zmin == 0
     assert cells.zmax == found["events_per_h_mean"].max()
     assert cells.customdata[-1][0][0] == "5"
-    assert "n = 840 hours held, 100.00 % of the window" in figure.layout.title.subtitle.text
+    assert "n = 840 hours, coverage 100.00 %" in figure.layout.title.subtitle.text
 
 
 def test_several_groups_and_nothing_held_have_no_hours():
@@ -83,4 +83,4 @@ def test_several_groups_and_nothing_held_have_no_hours():
         event_hours_chart(several, source=SOURCE)
     short = rates_by_hour(lives([4], end=1_800))
     nothing = event_hours_chart(short, source=SOURCE)
-    assert "Of no hour of the week" in nothing.layout.annotations[0].text
+    assert "The log covers no hour of the week" in nothing.layout.annotations[0].text

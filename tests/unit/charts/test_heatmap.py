@@ -59,7 +59,7 @@ def test_without_a_known_bucket_it_is_a_sentence():
     found = funding.heatmap(settled(), START + 10 * 86_400, START + 12 * 86_400)
     figure = funding_heatmap(found, source=SOURCE)
     assert not figure.data
-    assert "Nothing is known of the funding" in figure.layout.annotations[0].text
+    assert "has known funding" in figure.layout.annotations[0].text
 
 
 def test_too_many_cells_and_missing_columns_are_refused():

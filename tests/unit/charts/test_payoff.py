@@ -51,7 +51,7 @@ def test_nothing_known_is_a_sentence_and_rows_of_several_groups_are_refused():
     nothing = payoff(rows.filter(pl.col("gross_bps").is_null()))
     figure = payoff_chart(nothing, source=SOURCE)
     assert not figure.data
-    assert "an entry and an exit are known" in figure.layout.annotations[0].text
+    assert "a known entry and exit" in figure.layout.annotations[0].text
     assert not payoff_chart(payoff(rows.clear()), source=SOURCE).data
     with pytest.raises(InputError, match="rows of one group"):
         payoff_chart(payoff(rows, by="symbol"), source=SOURCE)

@@ -45,7 +45,7 @@ def test_pairs_of_two_times_are_not_added_up():
     cells = chart(two).data[0]
     assert np.isnan(cells.z[cells.y.index("X.spot")][cells.x.index("Z.futures")])
     hovered = {tuple(each) for row in cells.customdata for each in row}
-    assert hovered == {("",), ("as held",), ("held turned round",)}
+    assert hovered == {("",), ("as stored",), ("stored the other way round",)}
 
 
 def test_without_filling_a_cell_is_a_pair_that_was_given():

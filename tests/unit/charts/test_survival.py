@@ -49,8 +49,8 @@ def test_each_group_is_a_line_of_steps_from_all_with_a_band_and_its_counts_below
     bands = [trace for trace in figure.data if trace.fill == "tonexty"]
     assert len(bands) == 2
     subtitle = figure.layout.title.subtitle.text
-    assert "n = 80 events watched, 64 seen to end" in subtitle
-    assert "at least 100.00 % of the time held" in subtitle
+    assert "n = 80 events at risk, 64 seen to end" in subtitle
+    assert "log coverage at least 100.00 %" in subtitle
     assert "SIMULATED market, seed-7" in subtitle
     assert figure.layout.xaxis.title.text == "age (min)"
 
@@ -71,7 +71,7 @@ def test_a_line_ends_where_the_share_is_not_known_and_many_ages_are_thinned():
 
 def test_nothing_known_is_a_sentence_and_too_many_groups_are_refused():
     nothing = survival_chart(curve().clear(), source=SOURCE)
-    assert "Of no age it is known" in nothing.layout.annotations[0].text
+    assert "Survival is not known" in nothing.layout.annotations[0].text
     with pytest.raises(InputError, match="at most 6 groups"):
         survival_chart(curve(7), source=SOURCE)
     with pytest.raises(InputError, match="survival_lower"):

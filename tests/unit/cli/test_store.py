@@ -162,4 +162,4 @@ def test_a_spread_of_two_prices_of_ones_own_is_asked_for_as_a_pair(
     status = rail("status", "--store", "own.duckdb").stdout
     assert "4 rows of 2 trajectories" in status
     assert "service" not in status
-    assert "never asked" not in status
+    assert "not requested yet" not in status

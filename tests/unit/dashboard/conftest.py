@@ -7,6 +7,7 @@ import json
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 
 from tests.empty_store import empty_store
-from toolkit.dashboard.navigation import page_file
+from toolkit.dashboard.link import page_file
 from toolkit.dashboard.settings import MAIN
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, SnapshotKind, SnapshotLog, Source, Trajectory
@@ -35,12 +36,25 @@ SERVED_AT = START + 60 * MINUTES
 EDGE = Edge(served_at=SERVED_AT, delay_s=0, retention_s=None, step_s=60)
 
 
-def keep_snapshot(store: Store, load_id: int, kind: str, document: bytes, served_at: int) -> None:
-    """Keep a snapshot as a load does."""
-    batch = Batch()
+@contextmanager
+def loading(store: Store, served_at: int = SERVED_AT) -> Iterator[Batch]:
+    """One load of what is added meanwhile."""
+    writer, batch = StoreWriter(store), Batch()
+    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", served_at, None, "0.1.0"))
+    yield batch
+    writer.commit(load, batch)
+    writer.finish_load(load, [])
+
+
+def keep_snapshot(store: Store, kind: str, document: bytes, served_at: int = SERVED_AT) -> None:
+    """One load of a snapshot."""
+    with loading(store, served_at) as batch:
+        add_snapshot(batch, kind, document, served_at)
+
+
+def add_snapshot(batch: Batch, kind: str, document: bytes, served_at: int = SERVED_AT) -> None:
     log = SnapshotLog(SnapshotKind(kind))
     batch.add_snapshot(Snapshot(log, served_at, document), Edge(served_at))
-    StoreWriter(store).commit(load_id, batch)
 
 
 def price_rows() -> pl.DataFrame:
@@ -128,8 +142,6 @@ def add_events(store: Store) -> None:
 
 def add_snapshots(store: Store) -> None:
     """One load of both dashboards: a spread held, one held swapped, one not held, one tracked."""
-    writer = StoreWriter(store)
-    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
     legs = [("COINBASE", "KRAKEN", 2.5), ("KRAKEN", "COINBASE", 1.5), ("KRAKEN", "GEMINI", 1.25)]
     spreads = [
         {
@@ -149,9 +161,9 @@ def add_snapshots(store: Store) -> None:
         | {"interval_hours": 8, "next_funding_time": SERVED_AT}
         for name, rate in (("KRAKEN", -0.0001), ("GEMINI", 0.0003))
     ]
-    for kind, items in (("spread", spreads), ("funding", rates)):
-        keep_snapshot(store, load, kind, json.dumps({"items": items}).encode(), SERVED_AT)
-    writer.finish_load(load, [])
+    with loading(store) as batch:
+        for kind, items in (("spread", spreads), ("funding", rates)):
+            add_snapshot(batch, kind, json.dumps({"items": items}).encode())
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -222,13 +234,9 @@ def logged(make_store: Callable[..., Store]) -> Store:
 def gapped(held: Store) -> Store:
     """The leg asked again two hours later, of which only the last minutes were loaded."""
     later = SERVED_AT + 7200
-    writer = StoreWriter(held)
-    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", later, None, "0.1.0"))
     edge = Edge(served_at=later, delay_s=0, retention_s=None, step_s=60)
-    batch = Batch()
-    batch.add(LEG, price_rows().clear(), Interval(later - 180, later), edge)
-    writer.commit(load, batch)
-    writer.finish_load(load, [])
+    with loading(held, later) as batch:
+        batch.add(LEG, price_rows().clear(), Interval(later - 180, later), edge)
     return held
 
 
@@ -236,13 +244,9 @@ def gapped(held: Store) -> Store:
 def aged(bare: Store) -> Store:
     """The pair and its log, answered for 20 minutes ago, when the newest row was a minute old."""
     asked_at = int(time.time()) - 1200
-    writer = StoreWriter(bare)
-    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT - 7200, None, "0.1.0"))
-    batch = Batch()
     rows = spread_rows().filter(pl.col("ts") < SERVED_AT - 60)
-    batch.add(PAIR, rows, Interval(START, SERVED_AT), replace(EDGE, asked_at=asked_at))
-    writer.commit(load, batch)
-    writer.finish_load(load, [])
+    with loading(bare, SERVED_AT - 7200) as batch:
+        batch.add(PAIR, rows, Interval(START, SERVED_AT), replace(EDGE, asked_at=asked_at))
     return bare
 
 
@@ -280,21 +284,39 @@ def page(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., AppTe
     return opened
 
 
+def open_alone(
+    patch: pytest.MonkeyPatch,
+    name: str,
+    path: Path,
+    timezone: str = "UTC",
+    script: Path | None = None,
+    **params: str,
+) -> AppTest:
+    """Run one page's script without the others, or another script, opened by a link."""
+    patch.setenv("RAIL_STORE", str(path))
+    st.cache_data.clear()
+    shown = AppTest.from_file(str(script or page_file(name)), default_timeout=60)
+    shown.context = {"timezone": timezone}
+    for parameter, value in params.items():
+        shown.query_params[parameter] = value
+    shown.run()
+    assert not shown.exception
+    return shown
+
+
 @pytest.fixture
 def page_alone(monkeypatch: pytest.MonkeyPatch) -> Callable[..., AppTest]:
-    """One page's script without the others, or another script, opened by a link."""
+    """One page's script, see `open_alone`."""
+    return functools.partial(open_alone, monkeypatch)
 
-    def opened(
-        name: str, path: Path, timezone: str = "UTC", script: Path | None = None, **params: str
-    ) -> AppTest:
-        monkeypatch.setenv("RAIL_STORE", str(path))
-        st.cache_data.clear()
-        shown = AppTest.from_file(str(script or page_file(name)), default_timeout=60)
-        shown.context = {"timezone": timezone}
-        for parameter, value in params.items():
-            shown.query_params[parameter] = value
-        shown.run()
-        assert not shown.exception
-        return shown
 
-    return opened
+@pytest.fixture(scope="module")
+def seen_alone() -> Callable[..., AppTest]:
+    """The same, run once for each store and link: for tests that read the page alone."""
+
+    @functools.cache
+    def seen(name: str, path: Path, **params: str) -> AppTest:
+        with pytest.MonkeyPatch.context() as patch:
+            return open_alone(patch, name, path, **params)
+
+    return seen

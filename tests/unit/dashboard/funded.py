@@ -8,9 +8,9 @@ import polars as pl
 from tests.empty_store import empty_store
 from toolkit.intervals import Interval
 from toolkit.market import Family, Source, Trajectory
-from toolkit.store import Batch, Edge, LoadOrigin, StoreWriter
+from toolkit.store import Edge
 
-from .conftest import keep_snapshot
+from .conftest import add_snapshot, loading
 from .shown import drawn
 
 START = 1_678_406_400  # 2023-03-10 00:00 UTC
@@ -78,23 +78,17 @@ def fill(
     path, *, pairs=True, rates=True, missing=(), source=SOURCE, widens_bps=0.0, priced=(PAIR, OTHER)
 ):
     """Both pairs' funding, and the spreads of those that are priced."""
-    store = empty_store(path, source)
-    writer = StoreWriter(store)
-    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
-    if pairs:
+    with loading(empty_store(path, source), SERVED_AT) as batch:
         edge = Edge(served_at=SERVED_AT, delay_s=0, retention_s=None, step_s=EIGHT)
-        batch = Batch()
-        for trajectory in (PAIR, OTHER):
+        for trajectory in (PAIR, OTHER) if pairs else ():
             batch.add(trajectory, settled(missing), Interval(START, SERVED_AT), edge)
         hourly = Edge(served_at=SERVED_AT, delay_s=0, retention_s=None, step_s=3600)
-        for pair in priced:
+        for pair in priced if pairs else ():
             spread = Trajectory.spread(str(pair.symbol), *pair.legs)
             window = Interval(START - 43_200, SERVED_AT)
             batch.add(spread, spread_held(widens_bps), window, hourly)
-        writer.commit(load, batch)
-    if rates:
-        keep_snapshot(store, load, "funding", overview(), SERVED_AT)
-    writer.finish_load(load, [])
+        if rates:
+            add_snapshot(batch, "funding", overview(), SERVED_AT)
     return path
 
 

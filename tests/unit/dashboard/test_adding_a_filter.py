@@ -28,7 +28,7 @@ DECLARED = """\
 ASKED = """\
 import json, os, sys
 from streamlit.testing.v1 import AppTest
-from toolkit.dashboard.navigation import page_file
+from toolkit.dashboard.link import page_file
 
 def opened(**params):
     page = AppTest.from_file(page_file("spreads"), default_timeout=60)
@@ -62,7 +62,7 @@ def test_a_filter_that_is_declared_in_one_file_has_widget_link_rows_and_python(t
     tree = tmp_path / "tree"
     shutil.copytree(ROOT / "toolkit", tree / "toolkit")
     choice = tree / "toolkit/dashboard/pages/spreads/choice.py"
-    text, end = choice.read_text(encoding="utf-8"), ')\n"""What the popover Filters has'
+    text, end = choice.read_text(encoding="utf-8"), ')\n"""The filters in the popover'
     assert end in text
     choice.write_text(text.replace(end, DECLARED + end), encoding="utf-8")
     settings = os.environ | {"PYTHONPATH": str(tree), "RAIL_STORE": str(held.path)}
@@ -79,7 +79,7 @@ def test_a_filter_that_is_declared_in_one_file_has_widget_link_rows_and_python(t
     assert any(words.startswith("1 of 1 spreads") for words in seen["low"]["says"])
     assert any('where="coverage >= 0.5"' in lines for lines in seen["low"]["python"])
     assert "Filters (1)" in seen["low"]["button"]
-    assert "No spread passes the filters; take one of them back." in seen["high"]["says"]
+    assert "No spread passes the filters. Remove one of them." in seen["high"]["says"]
     assert seen["wrong"]["widget"] == 0.0
     assert [w.partition(";")[0] for w in seen["wrong"]["warnings"]] == [
         "The link asks for `covered=2`, which is not a number from 0 to 1"

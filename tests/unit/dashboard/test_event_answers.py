@@ -92,7 +92,7 @@ def test_events_of_one_state_have_no_rates_and_lives(page, tmp_path):
     shown = page(fill(tmp_path / "held.duckdb"), state="over")
     assert "events per day" not in rows_of(shown, "kinds")
     assert len(figures(shown)) == 1
-    assert "How often and how long is shown of events in any state." in texts(shown.caption)
+    assert "Rates and lifetimes are shown for events in any state." in texts(shown.caption)
 
 
 def test_after_pumps_the_path_from_the_next_price_and_what_was_given_back_are_shown(page, tmp_path):
@@ -101,7 +101,7 @@ def test_after_pumps_the_path_from_the_next_price_and_what_was_given_back_are_sh
     later = {metric.label: metric for metric in shown.metric}
     assert later["5 min later: median return (bps)"].value == "0.00"
     assert later["30 min later: median return (bps)"].value == "-465.20"
-    assert "went on 0.00 %, median retraced 48.81 %, with price 1" in texts(shown.caption)
+    assert "continued 0.00 %, median retraced 48.81 %, with price 1" in texts(shown.caption)
 
 
 def test_one_pump_has_its_price_and_what_followed(page, tmp_path):

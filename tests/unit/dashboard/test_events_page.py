@@ -6,14 +6,15 @@ import polars as pl
 import pytest
 
 from tests.empty_store import empty_store
+from toolkit.dashboard.link import page_file
 from toolkit.dashboard.loads import loader_of
-from toolkit.dashboard.navigation import page_file
 from toolkit.dashboard.settings import MAIN
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Source, Trajectory
-from toolkit.store import Batch, Edge, LoadOrigin, StoreWriter
+from toolkit.store import Edge
 from toolkit.tables import BROUGHT, EVENT
 
+from .conftest import loading
 from .shown import figures, rows_of, sync, texts
 
 START = 1_678_406_400  # 2023-03-10 00:00 UTC
@@ -69,30 +70,26 @@ def events():
 
 def fill(path, rows=None, *, families=EventFamily, trajectory=False, source=SOURCE):
     store = empty_store(path, source)
-    writer = StoreWriter(store)
-    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
     edge = Edge(served_at=SERVED_AT, delay_s=0, retention_s=None, step_s=0)
     names = [name for name in EVENT.names if name not in {"revision", *BROUGHT}]
     schema = {name: EVENT.schema[name] for name in names}
     frame = pl.DataFrame(events() if rows is None else rows, schema=schema)
-    batch = Batch()
-    for family in families:
-        mine = frame.filter(family=family.value)
-        batch.add_documents(EventLog(family), mine, Interval(START, SERVED_AT), edge)
-    if trajectory:
-        minutes = pl.DataFrame(
-            {
-                "ts": [OPENED + 60 * m for m in range(3)],
-                "buy_price": 100.0,
-                "sell_price": 101.0,
-                "spread_pct": 1.0,
-                "extra": pl.Series([None] * 3, dtype=pl.String),
-            }
-        )
-        step = Edge(served_at=SERVED_AT, delay_s=0, retention_s=None, step_s=60)
-        batch.add(PAIR, minutes, Interval(OPENED, OPENED + 180), step)
-    writer.commit(load, batch)
-    writer.finish_load(load, [])
+    with loading(store, SERVED_AT) as batch:
+        for family in families:
+            mine = frame.filter(family=family.value)
+            batch.add_documents(EventLog(family), mine, Interval(START, SERVED_AT), edge)
+        if trajectory:
+            minutes = pl.DataFrame(
+                {
+                    "ts": [OPENED + 60 * m for m in range(3)],
+                    "buy_price": 100.0,
+                    "sell_price": 101.0,
+                    "spread_pct": 1.0,
+                    "extra": pl.Series([None] * 3, dtype=pl.String),
+                }
+            )
+            step = Edge(served_at=SERVED_AT, delay_s=0, retention_s=None, step_s=60)
+            batch.add(PAIR, minutes, Interval(OPENED, OPENED + 180), step)
     return path
 
 
@@ -107,6 +104,12 @@ def page(page_alone):
     return partial(page_alone, "events")
 
 
+@pytest.fixture
+def seen(seen_alone):
+    """The same, run once for each link: for tests that read it alone."""
+    return partial(seen_alone, "events")
+
+
 def subtitle(shown, title):
     """What is behind the help sign beside a chart's title."""
     (words,) = (m.help for m in shown.markdown if m.value.startswith(f"**{title}"))
@@ -119,8 +122,8 @@ def listed(shown):
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def test_it_opens_on_the_last_24_hours_with_kinds_timeline_and_list(page, store):
-    shown = page(store)
+def test_it_opens_on_the_last_24_hours_with_kinds_timeline_and_list(seen, store):
+    shown = seen(store)
     (timeline,) = figures(shown)
     opened = ["spread (2)", "splash (1)", "funding (1)"]
     assert [bar["name"] for bar in timeline["data"][:3]] == opened
@@ -137,8 +140,8 @@ def test_a_choice_that_streamlit_forgot_is_made_again(page, store):
     assert not shown.run().exception
 
 
-def test_a_row_a_kind_has_rates_lives_and_the_largest(page, store):
-    kinds = rows_of(page(store), "kinds")
+def test_a_row_a_kind_has_rates_lives_and_the_largest(seen, store):
+    kinds = rows_of(seen(store), "kinds")
     assert kinds["kind"] == ["spread", "pump", "funding"]
     assert kinds["events"] == ["2", "1", "1"]
     assert kinds["events per day"] == ["2.00", "1.00", "0.00"]
@@ -147,8 +150,8 @@ def test_a_row_a_kind_has_rates_lives_and_the_largest(page, store):
     assert kinds["its symbol"] == ["BTC_USDT"] * 3
 
 
-def test_events_are_listed_newest_first_with_size_and_how_long_they_lasted(page, store):
-    rows = listed(page(store))
+def test_events_are_listed_newest_first_with_size_and_how_long_they_lasted(seen, store):
+    rows = listed(seen(store))
     assert [row["symbol"] for row in rows] == ["BTC_USDT", "ETH_USDT", "BTC_USDT", "BTC_USDT"]
     assert rows[2] == {
         "kind": "spread",
@@ -164,8 +167,8 @@ def test_events_are_listed_newest_first_with_size_and_how_long_they_lasted(page,
     assert (rows[3]["peak (bps)"], rows[3]["duration"]) == ("20.0", "5 h")
 
 
-def test_an_event_that_opened_before_the_window_is_seen_to_open(page, store):
-    assert listed(page(store))[-1]["opened at (UTC)"] == "03-18 23:00"
+def test_an_event_that_opened_before_the_window_is_seen_to_open(seen, store):
+    assert listed(seen(store))[-1]["opened at (UTC)"] == "03-18 23:00"
 
 
 def test_a_brushed_stretch_is_listed_measured_and_kept_in_the_link(page, store):
@@ -182,10 +185,10 @@ def test_a_brushed_stretch_is_listed_measured_and_kept_in_the_link(page, store):
     assert len(listed(shown)) == 4
 
 
-def test_a_brush_beyond_the_window_is_cut_to_it(page, store):
-    shown = page(store, zoom="2023-03-01T00:00:00Z/2023-03-19T04:00:00Z")
+def test_a_brush_beyond_the_window_is_cut_to_it(seen, store):
+    shown = seen(store, zoom="2023-03-01T00:00:00Z/2023-03-19T04:00:00Z")
     assert shown.query_params["zoom"] == "2023-03-19T00:00:00Z/2023-03-19T04:00:00Z"
-    assert "zoom" not in page(store, zoom="2023-03-01T00:00:00Z/2023-03-02T00:00:00Z").query_params
+    assert "zoom" not in seen(store, zoom="2023-03-01T00:00:00Z/2023-03-02T00:00:00Z").query_params
 
 
 @pytest.mark.parametrize(
@@ -202,8 +205,8 @@ def test_a_brush_beyond_the_window_is_cut_to_it(page, store):
         ({"window": "7 days", "family": "funding", "state": "over"}, 1),
     ],
 )
-def test_a_link_filters_what_is_shown(page, store, params, ids):
-    shown = page(store, **params)
+def test_a_link_filters_what_is_shown(seen, store, params, ids):
+    shown = seen(store, **params)
     assert len(listed(shown)) == ids
     assert not shown.warning
     for name, value in params.items():
@@ -222,8 +225,8 @@ def test_a_filter_is_named_in_the_charts_and_kept_in_the_link(page, store):
     assert "family" not in shown.query_params
 
 
-def test_nothing_that_passes_the_filter_says_what_to_do(page, store):
-    shown = page(store, family="splash", state="open")
+def test_nothing_that_passes_the_filter_says_what_to_do(seen, store):
+    shown = seen(store, family="splash", state="open")
     assert figures(shown) == []
     assert shown.info[0].value.startswith("Splash events, all symbols, open: none from")
 
@@ -231,14 +234,14 @@ def test_nothing_that_passes_the_filter_says_what_to_do(page, store):
 @pytest.mark.parametrize(
     ("params", "says"),
     [
-        ({"event": "nobody"}, ["event=nobody", "not in the events that are held"]),
+        ({"event": "nobody"}, ["event=nobody", "not in the stored events"]),
         ({"symbol": "NOPE"}, ["symbol=NOPE", "leaves it out"]),
         ({"state": "asleep"}, ["state=asleep", "any, open, over", "takes any instead"]),
         ({"window": "a while"}, ["window=a while", "24 hours, 7 days", "takes 24 hours instead"]),
     ],
 )
-def test_a_link_that_cannot_be_followed_says_why(page, store, params, says):
-    shown = page(store, **params)
+def test_a_link_that_cannot_be_followed_says_why(seen, store, params, says):
+    shown = seen(store, **params)
     (warning,) = texts(shown.warning)
     for words in says:
         assert words in warning
@@ -252,8 +255,8 @@ def test_what_was_wrong_with_a_filter_is_forgotten_when_one_is_chosen(page, stor
     assert not shown.warning
 
 
-def test_a_link_opens_one_event_with_its_transitions(page, store):
-    shown = page(store, event="s1")
+def test_a_link_opens_one_event_with_its_transitions(seen, store):
+    shown = seen(store, event="s1")
     (head,) = [text for text in texts(shown.markdown) if "spread.opened" in text]
     assert "`BTC_USDT` `AURORA.spot → BOREAS.futures`" in head
     words = (
@@ -276,8 +279,8 @@ def test_a_document_is_shown_to_its_last_digit(page, store):
     assert not any('"pct": 2.5' in text for text in texts(shown.code))
 
 
-def test_an_event_outside_the_window_is_found(page, store):
-    shown = page(store, event="old")
+def test_an_event_outside_the_window_is_found(seen, store):
+    shown = seen(store, event="old")
     assert any(
         "Opened **2023-03-10 05:00 UTC**, lasted **1 h**" in t for t in texts(shown.markdown)
     )
@@ -303,8 +306,8 @@ def test_a_row_and_a_bar_open_their_event(page, store, place):
     assert any("splash.pump" in text for text in texts(shown.markdown))
 
 
-def test_the_python_of_the_page_gives_its_rows(page, store):
-    shown = page(store, exchange="CORONA", state="open", window="All")
+def test_the_python_of_the_page_gives_its_rows(seen, store):
+    shown = seen(store, exchange="CORONA", state="open", window="All")
     (lines,) = [text for text in texts(shown.code) if text.startswith("import polars")]
     names = {}
     exec(lines, names)
@@ -363,13 +366,15 @@ def test_documents_that_do_not_say_what_became_of_their_event_are_counted(page, 
     ]
     shown = page(fill(tmp_path / "held.duckdb", odd))
     assert len(listed(shown)) == 4
-    assert any(text.startswith("2 documents say neither") for text in texts(shown.caption))
+    assert any(
+        text.startswith("2 documents of unknown type are left out") for text in texts(shown.caption)
+    )
 
 
 def test_a_log_without_an_answer_is_named_with_the_button_that_loads_it(page, tmp_path):
     path = fill(tmp_path / "held.duckdb", families=[EventFamily.SPREAD])
     shown = page(path)
-    assert "Nothing is held of splash and funding events." in texts(shown.caption)
+    assert "No splash and funding events are stored." in texts(shown.caption)
     assert shown.button(key="load_logs").label == "Load 7 days of them"
     assert len(listed(shown)) == 2
 
@@ -380,13 +385,13 @@ def test_no_documents_no_logs_and_no_store_each_say_what_to_do(page, tmp_path):
     assert shown.info[0].value.startswith("All events, all symbols: none from")
     assert shown.info[0].value.endswith("Choose a longer window, or clear the filters.")
     shown = page(empty_store(tmp_path / "empty.duckdb", SOURCE).path)
-    assert "holds no event log yet" in shown.info[0].value
+    assert "has no event log yet" in shown.info[0].value
     assert "Load 7 days of events" in [button.label for button in shown.button]
     assert "there is no store at" in texts(page(tmp_path / "nowhere.duckdb").error)[0]
 
 
-def test_times_are_in_the_links_zone(page, store):
-    shown = page(store, timezone="Asia/Tokyo", clock="Asia/Tokyo", event="s1")
+def test_times_are_in_the_links_zone(seen, store):
+    shown = seen(store, timezone="Asia/Tokyo", clock="Asia/Tokyo", event="s1")
     assert listed(shown)[2]["opened at (Asia/Tokyo)"] == "03-19 10:00"
     assert any("2023-03-19 10:00 Asia/Tokyo" in text for text in texts(shown.markdown))
 

@@ -2,22 +2,18 @@
 
 import pytest
 
-from toolkit.dashboard.parts.zoom import read_range
+from toolkit.dashboard.shell import read_range
 from toolkit.intervals import Interval
 from toolkit.market import Trajectory
-from toolkit.store import Batch, LoadOrigin, StoreWriter
 
-from .conftest import EDGE, LEG, PAIR, SERVED_AT, START, price_rows
+from .conftest import EDGE, LEG, PAIR, SERVED_AT, START, loading, price_rows
 from .shown import figures
 
 
 def test_the_trajectories_of_the_symbols_of_the_bar_are_offered_and_the_open_one(page, held):
-    writer = StoreWriter(held)
-    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
     other = Trajectory.parse("ETH_USD:KRAKEN.spot")
-    batch = Batch()
-    batch.add(other, price_rows(), Interval(START, SERVED_AT), EDGE)
-    writer.commit(load, batch)
+    with loading(held) as batch:
+        batch.add(other, price_rows(), Interval(START, SERVED_AT), EDGE)
     shown = page(held.path, trajectory=PAIR.key, symbols="ETH_USD")
     assert shown.selectbox(key="trajectory").options == [other.key, PAIR.key]
     shown.get_by_key("symbols").set_value([]).run()
@@ -73,18 +69,15 @@ def test_a_link_shows_any_two_prices_that_are_held(page, held):
     other = Trajectory.parse("BTC_USD:COINBASE.spot")
     pair = f"pair/{LEG}/{other}"
     shown = page(held.path, trajectory=pair)
-    assert any("does not hold" in each.value for each in shown.warning)
-    writer = StoreWriter(held)
-    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
-    batch = Batch()
-    batch.add(other, price_rows(), Interval(START, SERVED_AT), EDGE)
-    writer.commit(load, batch)
+    assert any("is not in this store" in each.value for each in shown.warning)
+    with loading(held) as batch:
+        batch.add(other, price_rows(), Interval(START, SERVED_AT), EDGE)
     shown = page(held.path, trajectory=pair)
     assert not shown.warning
     assert shown.selectbox(key="trajectory").value == pair
     assert shown.query_params["trajectory"] == pair
     assert "coverage" in [each.label for each in shown.metric]
-    assert "What is held" not in shown.get_by_key("below").options
+    assert "Coverage" not in shown.get_by_key("below").options
     shown.selectbox(key="trajectory").set_value(LEG.key).run()
     assert not shown.exception
     assert pair not in page(held.path, trajectory=LEG.key).selectbox(key="trajectory").options
@@ -94,16 +87,13 @@ def test_a_pair_of_other_coins_or_without_its_fx_leg_is_not_held(page, held):
     for key in (f"pair/{LEG}/ETH_USD:KRAKEN.spot", f"pair/{LEG}/BTC_USDT:KRAKEN.spot", "pair/BTC"):
         shown = page(held.path, trajectory=key)
         assert not shown.exception
-        assert any("does not hold" in each.value for each in shown.warning)
+        assert any("is not in this store" in each.value for each in shown.warning)
 
 
 def test_a_pair_of_which_a_leg_has_no_row_in_the_window_is_an_empty_chart(page, held):
     other = Trajectory.parse("BTC_USD:COINBASE.spot")
-    writer = StoreWriter(held)
-    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
-    batch = Batch()
-    batch.add(other, price_rows(), Interval(START, SERVED_AT), EDGE)
-    writer.commit(load, batch)
+    with loading(held) as batch:
+        batch.add(other, price_rows(), Interval(START, SERVED_AT), EDGE)
     shown = page(held.path, trajectory=f"pair/{LEG}/{other}", start="2020-01-01", end="2020-01-02")
     assert not shown.exception
     assert not shown.metric

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from toolkit.dashboard.navigation import page_file
+from toolkit.dashboard.link import page_file
 from toolkit.statistics.fees import FeeModel
 from toolkit.statistics.spread import net_summary
 

@@ -12,7 +12,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from toolkit.client import Client
-from toolkit.dashboard.following import Follower, follower_of
+from toolkit.dashboard.loads import Follower, follower_of
 from toolkit.intervals import Interval
 from toolkit.loader import sync
 from toolkit.market import Stream
@@ -56,7 +56,7 @@ def test_a_click_follows_the_service_and_another_ends_it(
     monkeypatch.setenv("RAIL_API_KEY", "demo-pro")
     before = loaded.catalogue()["rows"].sum()
     shown = page(loaded.path)
-    assert "Nothing brings new rows." in popover(shown)
+    assert "Nothing loads new rows." in popover(shown)
     shown.get_by_key("follow_service").click().run()
     follower = follower_of(loaded.path)
     assert not follower.runs
@@ -72,7 +72,7 @@ def test_a_click_follows_the_service_and_another_ends_it(
         time.sleep(0.2)
     shown.run().get_by_key("unfollow").click().run()
     assert not follower.runs
-    assert "Nothing brings new rows." in popover(shown)
+    assert "Nothing loads new rows." in popover(shown)
 
 
 @pytest.mark.slow
@@ -101,16 +101,16 @@ def test_a_follow_of_another_process_is_known_also_after_a_load(
         writer = StoreWriter(loaded)
         writer.finish_load(writer.start_load(origin), [])
         shown = page(loaded.path)
-        assert "`rail follow` brings new rows" in popover(shown)
+        assert "`rail follow` loads new rows" in popover(shown)
         assert not [button for button in shown.button if button.key == "follow_service"]
         alerts = page(loaded.path, "alerts")
-        assert "A follow has begun" in " ".join(texts(alerts.caption))
+        assert "A follow has started" in " ".join(texts(alerts.caption))
         mark.evaluated()
         again = " ".join(texts(alerts.run().caption))
         assert "The rules were last evaluated at 20" in again
         assert "Nothing evaluates" not in " ".join(texts(alerts.markdown))
     assert "Nothing evaluates the rules now." in " ".join(texts(alerts.run().markdown))
-    assert "Nothing brings new rows." in popover(shown.run())
+    assert "Nothing loads new rows." in popover(shown.run())
 
 
 @pytest.mark.slow

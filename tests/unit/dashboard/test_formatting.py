@@ -4,7 +4,8 @@ import random
 
 import polars as pl
 
-from toolkit.dashboard.formatting import NULL, statistics_rows
+from toolkit.dashboard.pages.trajectory.below import statistics_rows
+from toolkit.show.values import NULL
 from toolkit.statistics.spread import summary
 
 

@@ -14,14 +14,16 @@ from toolkit.dashboard.pages.funding.measured import (
     measure_time,
     settled_until,
 )
-from toolkit.dashboard.pages.funding.time import heat_rows
+from toolkit.dashboard.pages.funding.page import heat_rows
 from toolkit.dashboard.reading import read_held, store_version
 from toolkit.intervals import Interval
 from toolkit.market import Family, Source, Trajectory
 from toolkit.statistics.core.definition import turned
 from toolkit.statistics.fees import FeeModel
 from toolkit.statistics.funding import carry, heatmap, holdings, legs
-from toolkit.store import Batch, Edge, LoadOrigin, StoreWriter
+from toolkit.store import Edge
+
+from .conftest import loading
 
 HOUR, DAY = 3_600, 86_400
 START = 1_678_406_400  # 2023-03-10 00:00 UTC
@@ -57,15 +59,11 @@ def settlements(days, sell_rate, seed=None):
 def held(tmp_path_factory):
     """Ten days of two pairs, and of a third one that ended five days before."""
     store = empty_store(tmp_path_factory.mktemp("league") / "held.duckdb", Source("replay", "x"))
-    writer = StoreWriter(store)
     end = START + 11 * DAY
-    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", end, None, "0.1.0"))
-    batch = Batch()
     edge = Edge(served_at=end, delay_s=0, retention_s=None, step_s=HOUR)
-    for pair, days, rate in ((PAYS, 10, 2e-4), (COSTS, 10, -3e-4), (OLD, 5, 9e-4)):
-        batch.add(pair, settlements(days, rate), Interval(START, end), edge)
-    writer.commit(load, batch)
-    writer.finish_load(load, [])
+    with loading(store, end) as batch:
+        for pair, days, rate in ((PAYS, 10, 2e-4), (COSTS, 10, -3e-4), (OLD, 5, 9e-4)):
+            batch.add(pair, settlements(days, rate), Interval(START, end), edge)
     return read_held(store.path, store_version(store.path))
 
 

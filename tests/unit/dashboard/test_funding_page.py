@@ -4,14 +4,13 @@ from functools import partial
 
 import pytest
 
-from tests.empty_store import empty_store
-from toolkit.dashboard.navigation import page_file
+from toolkit.dashboard.link import page_file
 from toolkit.dashboard.settings import MAIN
 from toolkit.market import Source
-from toolkit.store import LoadOrigin, Store, StoreWriter
+from toolkit.store import Store
 
 from .conftest import keep_snapshot
-from .funded import OTHER, PAIR, SERVED_AT, SOURCE, cells, fill, kept, metrics, opened, read_out
+from .funded import OTHER, PAIR, SERVED_AT, cells, fill, kept, metrics, opened, read_out
 from .shown import drawn, figures, rows_of, sync, texts
 
 
@@ -26,8 +25,14 @@ def page(page_alone):
     return partial(page_alone, "funding")
 
 
-def test_it_opens_on_the_rates_in_force_with_the_extremes_of_each_symbol(page, store):
-    shown = page(store)
+@pytest.fixture
+def seen(seen_alone):
+    """The same, run once for each link: for tests that read it alone."""
+    return partial(seen_alone, "funding")
+
+
+def test_it_opens_on_the_rates_in_force_with_the_extremes_of_each_symbol(seen, store):
+    shown = seen(store)
     data, found = drawn(shown, "rates"), cells(shown)
     assert data["venues"] == ["AURORA", "BOREAS", "CORONA"]
     assert [(row["symbol"], row["shown"]) for row in data["rows"]] == [
@@ -57,8 +62,8 @@ def test_the_unit_is_chosen_and_kept_in_the_link(page, store):
     assert again.get_by_key("funding_unit").value == "24h"
 
 
-def test_a_cell_says_what_the_service_gave_when_it_settles_and_what_it_opens(page, store):
-    assert cells(page(store))["ETH_USDT", "BOREAS"]["title"] == (
+def test_a_cell_says_what_the_service_gave_when_it_settles_and_what_it_opens(seen, store):
+    assert cells(seen(store))["ETH_USDT", "BOREAS"]["title"] == (
         "ETH_USDT BOREAS.futures: 438.00 % per year (APR), as the service gave it +0.05 % per 1 h, "
         "next settlement 2023-03-20 01:00. Opens ETH_USDT:CORONA.futures:BOREAS.futures"
     )
@@ -82,8 +87,8 @@ def test_a_cell_of_a_pair_that_cannot_be_loaded_says_why_and_what_loads_it(page,
     assert sync(path, cell["key"], "--start", "7d") in says
 
 
-def test_the_league_has_what_each_pair_kept_the_most_over_7_days_first(page, store):
-    shown = page(store, symbols="ETH_USDT")
+def test_the_league_has_what_each_pair_kept_the_most_over_7_days_first(seen, store):
+    shown = seen(store, symbols="ETH_USDT")
     assert rows_of(shown, "league") | {"symbol": ["ETH_USDT"], "kept 1 d (bps)": ["6.0"]} == {
         "symbol": ["ETH_USDT"],
         "short → long": ["CORONA → BOREAS"],
@@ -98,8 +103,8 @@ def test_the_league_has_what_each_pair_kept_the_most_over_7_days_first(page, sto
 
 
 @pytest.mark.parametrize("view", ["", "time", "pair"])
-def test_every_view_hands_its_rows_over_as_files(page, store, view):
-    buttons = page(store, **({"view": view} if view else {})).get("download_button")
+def test_every_view_hands_its_rows_over_as_files(seen, store, view):
+    buttons = seen(store, **({"view": view} if view else {})).get("download_button")
     assert [button.label for button in buttons] == ["CSV", "Parquet"]
 
 
@@ -144,7 +149,7 @@ def test_funding_through_time_is_a_row_a_symbol_a_leg_or_a_pair_in_the_unit(page
     [
         (
             {"trajectory": "XRP_USDT:AURORA.futures:BOREAS.futures"},
-            ["does not hold", "rail sync funding/XRP_USDT:AURORA.futures:BOREAS.futures"],
+            ["is not in this store", "rail sync funding/XRP_USDT:AURORA.futures:BOREAS.futures"],
         ),
         ({"trajectory": "![x](https://example.org)"}, ["`trajectory=![x]", "not a pair"]),
         ({"trajectory": "BTC_USDT:AURORA.futures"}, ["not a pair", "for funding two legs"]),
@@ -182,20 +187,15 @@ def test_the_view_of_a_pair_opens_again_after_the_view_of_the_rates(page, store)
 def test_a_store_without_funding_says_how_to_load_it(page, tmp_path):
     shown = page(fill(tmp_path / "none.duckdb", pairs=False, rates=False))
     (says,) = texts(shown.info)
-    assert "holds no funding yet" in says
+    assert "has no funding yet" in says
     assert shown.button(key="load_snapshot/funding").label == "Load the rates in force"
     assert shown.button(key="load_funding/*").label == "Load 7 days of funding of all pairs"
-
-
-def test_a_store_that_was_never_synced_says_how_to_load_it(page, tmp_path):
-    empty = empty_store(tmp_path / "empty.duckdb", SOURCE)
-    assert "holds no funding yet" in page(empty.path).info[0].value
 
 
 def test_pairs_without_rates_say_what_brings_the_rates(page, tmp_path):
     path = fill(tmp_path / "pairs.duckdb", rates=False)
     shown = page(path)
-    assert "No funding overview is held." in texts(shown.info)
+    assert "No funding overview is stored." in texts(shown.info)
     assert shown.button(key="load_snapshot/funding").label == "Load the rates in force"
 
 
@@ -203,20 +203,18 @@ def test_rates_without_pairs_say_what_brings_them(page, tmp_path):
     path = fill(tmp_path / "rates.duckdb", pairs=False)
     shown = page(path)
     shown.get_by_key("funding_view").set_value("pair").run()
-    assert "No pair's funding is held." in texts(shown.info)
+    assert "No pair's funding is stored." in texts(shown.info)
     assert shown.button(key="pair_funding/*").label == "Load 7 days of funding of all pairs"
 
 
 def test_an_overview_without_rates_says_so(page, tmp_path):
     path = fill(tmp_path / "held.duckdb", rates=False)
-    kept = Store(path)
-    load = StoreWriter(kept).start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
-    keep_snapshot(kept, load, "funding", b'{"items":[]}', SERVED_AT)
+    keep_snapshot(Store(path), "funding", b'{"items":[]}', SERVED_AT)
     assert "The overview names no rate." in texts(page(path).caption)
 
 
-def test_times_are_in_the_links_zone(page, store):
-    shown = page(store, timezone="Asia/Tokyo", clock="Asia/Tokyo")
+def test_times_are_in_the_links_zone(seen, store):
+    shown = seen(store, timezone="Asia/Tokyo", clock="Asia/Tokyo")
     assert any("at 2023-03-20 09:00 Asia/Tokyo" in each for each in texts(shown.markdown))
     assert "next settlement 2023-03-20 10:00" in cells(shown)["ETH_USDT", "BOREAS"]["title"]
 
@@ -227,11 +225,6 @@ def test_every_chart_is_marked_with_its_source(page, tmp_path, kind, mark):
     for params in ({}, {"trajectory": PAIR.key}):
         for chart in figures(page(path, **params)):
             assert [note["text"] for note in chart["layout"].get("annotations", [])] == mark
-
-
-def test_a_store_that_is_not_there_says_what_makes_one(page, tmp_path):
-    (says,) = texts(page(tmp_path / "nowhere.duckdb").error)
-    assert "there is no store at" in says
 
 
 def test_the_navigation_leads_to_it_and_the_choice_is_kept(page, store):
@@ -256,4 +249,4 @@ def test_the_league_has_prices_in_it_and_offers_those_that_are_not_held(page, tm
 
     only = page(store, prices="without")
     assert rows_of(only, "league")["kept 7 d (bps)"] == ["42.0", "42.0"]
-    assert any("funding only" in each for each in texts(only.markdown))
+    assert any("Funding of the stored pairs" in each for each in texts(only.markdown))

@@ -6,7 +6,7 @@ from functools import partial
 import polars as pl
 import pytest
 
-from toolkit.dashboard.pages.funding.countdown import due_in
+from toolkit.dashboard.pages.funding.pair import due_in
 from toolkit.market import swapped
 from toolkit.series import own_series
 from toolkit.show.values import NULL
@@ -42,8 +42,14 @@ def page(page_alone):
     return partial(page_alone, "funding")
 
 
-def test_the_python_of_the_page_gives_the_settlements_of_its_files(page, store):
-    shown = page(store, trajectory=PAIR.key, window="7 days")
+@pytest.fixture
+def seen(seen_alone):
+    """The same, run once for each link: for tests that read it alone."""
+    return partial(seen_alone, "funding")
+
+
+def test_the_python_of_the_page_gives_the_settlements_of_its_files(seen, store):
+    shown = seen(store, trajectory=PAIR.key, window="7 days")
     names: dict[str, object] = {}
     exec(shown.code[-1].value, names)
     settled = names["settled"].sort("ts", "leg", descending=[True, False])
@@ -53,9 +59,9 @@ def test_the_python_of_the_page_gives_the_settlements_of_its_files(page, store):
 
 
 @pytest.mark.parametrize("asked", [PAIR.key, swapped(PAIR.key)])
-def test_an_analysis_of_a_pair_gives_the_rows_of_its_python_whichever_way_round(page, store, asked):
+def test_an_analysis_of_a_pair_gives_the_rows_of_its_python_whichever_way_round(seen, store, asked):
     link = {"analysis": "by_weekday", "window": "All"}
-    shown = page(store, trajectory=asked, **link)
+    shown = seen(store, trajectory=asked, **link)
     (code,) = [each.value for each in shown.code if "by_weekday" in each.value]
     names: dict[str, object] = {}
     *lines, last = code.splitlines()
@@ -66,8 +72,8 @@ def test_an_analysis_of_a_pair_gives_the_rows_of_its_python_whichever_way_round(
     assert listed["funding APR (%)"] == [f"{rate:,.2f}" for rate in rates]
 
 
-def test_a_link_opens_its_pair_with_differential_carry_and_their_grounds(page, store):
-    shown = page(store, trajectory=PAIR.key, window="All")
+def test_a_link_opens_its_pair_with_differential_carry_and_their_grounds(seen, store):
+    shown = seen(store, trajectory=PAIR.key, window="All")
     assert shown.get_by_key("funding_view").value == "pair"
     differential, paid, carry = figures(shown)[0]["data"]
     assert differential["name"] == "differential, sell less buy"
@@ -85,8 +91,8 @@ def test_a_link_opens_its_pair_with_differential_carry_and_their_grounds(page, s
     assert len(rows_of(shown, "settlements")["leg"]) == 60
 
 
-def test_how_steady_a_pair_is_stands_below_with_its_legs_through_time(page, store):
-    shown = page(store, trajectory=PAIR.key, window="All")
+def test_how_steady_a_pair_is_stands_below_with_its_legs_through_time(seen, store):
+    shown = seen(store, trajectory=PAIR.key, window="All")
     (cells,) = figures(shown)[1]["data"]
     symbol = "BTC_USDT:"
     legs = [f"{symbol}BOREAS.futures", f"{symbol}AURORA.futures"]
@@ -101,11 +107,11 @@ def test_how_steady_a_pair_is_stands_below_with_its_legs_through_time(page, stor
     assert "too few observations for this statistic" in words
 
 
-def test_what_holding_a_pair_kept_is_listed_by_the_time_held_gross_and_net(page, store):
-    gross = rows_of(page(store, trajectory=PAIR.key, window="All"), "holdings")
+def test_what_holding_a_pair_kept_is_listed_by_the_time_held_gross_and_net(seen, store):
+    gross = rows_of(seen(store, trajectory=PAIR.key, window="All"), "holdings")
     assert gross["horizon"] == ["8 h", "1 d", "2 d", "3 d", "5 d", "7 d"]
     assert "net median (bps)" not in gross
-    shown = page(store, trajectory=PAIR.key, window="All", fees="example", style="maker")
+    shown = seen(store, trajectory=PAIR.key, window="All", fees="example", style="maker")
     net = rows_of(shown, "holdings")
     assert (
         net["gross median (bps)"]
@@ -122,8 +128,8 @@ def test_what_holding_a_pair_kept_is_listed_by_the_time_held_gross_and_net(page,
     )
 
 
-def test_times_held_without_a_range_of_the_mean_say_why(page, store):
-    columns = drawn(page(store, trajectory=PAIR.key, window="All"), "holdings")["columns"]
+def test_times_held_without_a_range_of_the_mean_say_why(seen, store):
+    columns = drawn(seen(store, trajectory=PAIR.key, window="All"), "holdings")["columns"]
     (lower,) = [each for each in columns if each["name"] == "gross mean lower (bps)"]
     why = [
         title for title, text in zip(lower["titles"], lower["shown"], strict=True) if text == NULL
@@ -131,8 +137,8 @@ def test_times_held_without_a_range_of_the_mean_say_why(page, store):
     assert set(why) == {"too few observations for this statistic"}
 
 
-def test_the_chart_of_a_pair_is_in_the_unit_and_has_the_carry_net_of_fees(page, store):
-    shown = page(store, trajectory=PAIR.key, window="All", unit="24h", fees="example")
+def test_the_chart_of_a_pair_is_in_the_unit_and_has_the_carry_net_of_fees(seen, store):
+    shown = seen(store, trajectory=PAIR.key, window="All", unit="24h", fees="example")
     differential, paid, gross, net = figures(shown)[0]["data"]
     assert differential["hovertemplate"].startswith("%{y:+,.4~f} % per 24 h")
     assert figures(shown)[0]["layout"]["yaxis"]["title"]["text"] == "differential (% per 24 h)"
@@ -155,8 +161,8 @@ def test_the_next_settlement_of_each_leg_is_that_of_the_overview_else_an_interva
     assert due_in(PAIR.key, rows, rates, now + 4 * EIGHT) == []
 
 
-def test_the_countdown_goes_by_the_services_clock(page, store):
-    due = drawn(page(store, trajectory=PAIR.key), "countdown")["due"]
+def test_the_countdown_goes_by_the_services_clock(seen, store):
+    due = drawn(seen(store, trajectory=PAIR.key), "countdown")["due"]
     assert [each["leg"] for each in due] == ["long AURORA.futures", "short BOREAS.futures"]
     assert all(0 < each["in_s"] <= EIGHT for each in due)
 
@@ -169,8 +175,8 @@ def test_a_shorter_window_is_measured_anew(page, store):
     assert shown.query_params["window"] == "24 hours"
 
 
-def test_the_carry_is_net_of_one_round_trip_by_the_table_that_is_chosen(page, store):
-    shown = page(store, trajectory=PAIR.key, window="All", fees="example", style="maker")
+def test_the_carry_is_net_of_one_round_trip_by_the_table_that_is_chosen(seen, store):
+    shown = seen(store, trajectory=PAIR.key, window="All", fees="example", style="maker")
     example = FeeModel.example(["AURORA", "BOREAS", "CORONA"])
     cost = example.round_trip_bps(PAIR, style="maker", at=START)
     found = metrics(shown)
@@ -182,8 +188,8 @@ def test_the_carry_is_net_of_one_round_trip_by_the_table_that_is_chosen(page, st
     assert (shown.query_params["fees"], shown.query_params["style"]) == ("example", "maker")
 
 
-def test_a_style_that_holds_no_position_is_named_with_what_is_taken_in_its_place(page, store):
-    shown = page(store, trajectory=PAIR.key, window="All", fees="example", style="prefunded")
+def test_a_style_that_holds_no_position_is_named_with_what_is_taken_in_its_place(seen, store):
+    shown = seen(store, trajectory=PAIR.key, window="All", fees="example", style="prefunded")
     (says,) = texts(shown.warning)
     assert "`prefunded` holds no position, so net figures here are of taker" in says
     cost = FeeModel.example(["AURORA", "BOREAS", "CORONA"]).round_trip_bps(PAIR, at=START)
@@ -253,7 +259,7 @@ def test_prices_are_in_what_is_kept_and_funding_only_says_that_they_are_not(page
     assert not {"basis (bps)", "net carry (bps)", "carry (bps)"} & set(found)
     listed = rows_of(only, "holdings")
     assert listed["funding median (bps)"][-1] == "42.00"
-    assert any("What holding it kept, funding only" in each for each in texts(only.markdown))
+    assert any("Funding by holding time" in each for each in texts(only.markdown))
 
 
 def test_without_prices_what_is_kept_is_not_known_and_a_button_loads_them(page, tmp_path):
@@ -280,4 +286,4 @@ def test_the_funding_of_one_leg_of_ones_own_has_a_page_and_is_no_pair_of_the_lea
     shown = page(path, trajectory=key)
     assert "funding 24.99" in " ".join(texts(shown.markdown))
     assert not [text for text in texts(shown.warning) if "not allowed" in text]
-    assert "No pair's funding is held." in texts(page(path).info)
+    assert "No pair's funding is stored." in texts(page(path).info)

@@ -12,7 +12,7 @@ import pytest
 import toolkit.dashboard
 from toolkit import columns
 from toolkit.columns import column
-from toolkit.dashboard.pages.spreads.columns import COLUMNS
+from toolkit.dashboard.pages.spreads.choice import COLUMNS
 from toolkit.show.values import heading_of
 
 from .conftest import PAIR

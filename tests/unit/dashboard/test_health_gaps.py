@@ -6,7 +6,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.dashboard.pages.health.gaps import BETWEEN, UNANSWERED, caused, repair
+from toolkit.dashboard.pages.health.tables import BETWEEN, UNANSWERED, caused, repair
 from toolkit.foreign import Markdown
 from toolkit.intervals import Interval, difference, total_s
 from toolkit.market import Stream

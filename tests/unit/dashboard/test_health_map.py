@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.dashboard.pages.health.map import coverage_map
+from toolkit.dashboard.pages.health.measured import coverage_map
 from toolkit.tables import LedgerState
 
 STATES = [state.value for state in LedgerState]

@@ -14,8 +14,8 @@ import pytest
 from markdown_it import MarkdownIt
 from streamlit.testing.v1 import AppTest
 
-from toolkit.dashboard.navigation import PAGES
-from toolkit.dashboard.parts.tables import rows_csv
+from toolkit.dashboard.export import rows_csv
+from toolkit.dashboard.link import PAGES
 from toolkit.market import Source
 from toolkit.store import Store
 

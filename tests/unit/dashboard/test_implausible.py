@@ -6,14 +6,14 @@ import polars as pl
 import pytest
 
 from tests.empty_store import empty_store
-from toolkit.dashboard.parts.implausible import high_rate_notes, row_notes
+from toolkit.dashboard.parts.answers import high_rate_notes, row_notes
 from toolkit.intervals import Interval
 from toolkit.market import Family, Source, Trajectory
 from toolkit.statistics.quality.plausibility import SERIES_FLAGS, words_of
-from toolkit.store import Batch, Edge, LoadOrigin, StoreWriter
+from toolkit.store import Edge
 from toolkit.workspace.snapshot_tables import funding_rates
 
-from .conftest import keep_snapshot
+from .conftest import add_snapshot, loading
 from .shown import rows_of, texts
 
 START = 1_678_406_400  # 2023-03-10 00:00 UTC
@@ -69,15 +69,11 @@ def overview():
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
     path = tmp_path_factory.mktemp("odd") / "held.duckdb"
-    writer = StoreWriter(empty_store(path, Source("simulated", "seed-7")))
-    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
-    batch = Batch()
-    for trajectory, rows, step_s in ((SPREAD, priced(), 3_600), (FUNDING, settled(), 28_800)):
-        edge = Edge(served_at=SERVED_AT, delay_s=0, retention_s=None, step_s=step_s)
-        batch.add(trajectory, rows, Interval(START, SERVED_AT), edge)
-    writer.commit(load, batch)
-    keep_snapshot(writer.store, load, "funding", overview(), SERVED_AT)
-    writer.finish_load(load, [])
+    with loading(empty_store(path, Source("simulated", "seed-7")), SERVED_AT) as batch:
+        for trajectory, rows, step_s in ((SPREAD, priced(), 3_600), (FUNDING, settled(), 28_800)):
+            edge = Edge(served_at=SERVED_AT, delay_s=0, retention_s=None, step_s=step_s)
+            batch.add(trajectory, rows, Interval(START, SERVED_AT), edge)
+        add_snapshot(batch, "funding", overview(), SERVED_AT)
     return path
 
 

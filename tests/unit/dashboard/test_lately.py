@@ -16,7 +16,7 @@ from toolkit.dashboard.parts.lately import (
     spread_percentiles,
     spreads_lately,
 )
-from toolkit.dashboard.parts.spreads_measured import measure_figures
+from toolkit.dashboard.parts.spread_table import measure_figures
 from toolkit.dashboard.reading import read_held, store_version
 from toolkit.intervals import Interval
 from toolkit.market import Family, Source, Trajectory

@@ -9,8 +9,7 @@ import pytest
 from tests import miniature
 from tests.empty_store import empty_store
 from toolkit.client import Client
-from toolkit.dashboard.following import TAKES_NO_ROWS
-from toolkit.dashboard.loads import Load, LoadPart, PageLoader, loader_of
+from toolkit.dashboard.loads import TAKES_NO_ROWS, Load, LoadPart, PageLoader, loader_of
 from toolkit.foreign import Markdown
 from toolkit.market import Source
 from toolkit.service import Clock, Config, Simulated, running
@@ -72,7 +71,7 @@ def test_one_load_runs_at_a_time_and_can_be_stopped_with_what_came_kept(loader, 
 
     loader.wait(look)
     assert came.is_set()
-    assert loader.done == "Load all: stopped, what came is kept."
+    assert loader.done == "Load all: stopped, the rows loaded so far are kept."
     assert loader.fault is None
     assert Store(loader.store).catalogue()["rows"].sum() > 0
 
@@ -125,4 +124,6 @@ def test_pages_of_published_data_offer_no_load_and_no_follow_and_say_why(
         assert str(copy.path) not in " ".join(said), name
     alerts = page(copy.path, "alerts")
     assert {button.label for button in alerts.button} == {"Save"}  # of views
-    assert any("This is published data: rules are kept" in words for words in texts(alerts.caption))
+    assert any(
+        "This is published data: rules are stored" in words for words in texts(alerts.caption)
+    )

@@ -35,7 +35,7 @@ def test_a_page_that_knows_nothing_yet_says_which_process_it_waits_for(page, hel
         shown = page(held.path)
         (says,) = texts(shown.info)
         assert f"held open by process {pid}" in says
-        assert "tries again by itself" in says
+        assert "will try again" in says
         assert not shown.error
     shown.run()
     assert not shown.info
@@ -48,13 +48,15 @@ def test_a_page_that_is_open_keeps_its_last_values_and_says_so(page, held):
     with kept_open(held.path):
         held.path.touch()  # as a commit does
         shown.run()
-        assert "Another process has the store: these are the last values." in texts(shown.caption)
+        assert "Another process is using the store: these are the last values." in texts(
+            shown.caption
+        )
         assert [metric.value for metric in shown.metric] == before
         assert len(figures(shown)) == 1
         assert not shown.error
         assert read_newest(held.path)[1]
     shown.run()
-    assert "Another process has the store" not in " ".join(texts(shown.caption))
+    assert "Another process is using the store" not in " ".join(texts(shown.caption))
     assert not read_newest(held.path)[1]
 
 

@@ -115,8 +115,7 @@ def both_ways(tmp_path_factory):
         for name, rate in tied
     ]
     for kind, of in (("spread", items), ("funding", rates)):
-        keep_snapshot(store, load, kind, json.dumps({"items": of}).encode(), END)
-    writer.finish_load(load, [])
+        keep_snapshot(store, kind, json.dumps({"items": of}).encode(), END)
     return store
 
 
@@ -137,10 +136,10 @@ def test_a_screen_is_of_the_last_seven_days_and_says_so(both_ways, screened, mon
     assert {(row["window_start"], row["window_end"]) for row in screened.values()} == {(*WEEK,)}
     shown = CliRunner().invoke(app, ["screen", "--store", str(both_ways.path)])
     assert "UTC), 7 d" in shown.output
-    assert "not believed (a)" in shown.output
+    assert "unreliable (a)" in shown.output
     held = screened[HELD]
     assert held["half_life_s"] is not None
-    assert held["half_life_upper_s"] is None, "the pair is one whose half-life is not believed"
+    assert held["half_life_upper_s"] is None, "the pair is one whose half-life is unreliable"
     assert screened[BOTH]["half_life_upper_s"] is not None
 
 
@@ -164,11 +163,11 @@ def test_the_commands_python_the_report_and_the_assistant_have_one_answer(both_w
         report = answered(rail, part)
         for row in report.answer.shown:
             assert row["last_percentile"] == screened[str(row["trajectory"])]["last_percentile"]
-        assert "not believed" in str(result_of(part, report.answer).rows)
+        assert "unreliable" in str(result_of(part, report.answer).rows)
         (tool,) = [tool for tool in TOOLS if tool.name == "screen"]
         columns = "half_life_s, last_percentile, spread_last_log_bps"
         answer = tool.answer(rail, {"columns": columns}).document()
-    assert any("half-life not believed" in note and HELD in note for note in answer["notes"])
+    assert any("half-life unreliable" in note and HELD in note for note in answer["notes"])
     told = {row["trajectory"]: answer["in_every_row"] | row for row in answer["rows"]}
     for key, held in screened.items():
         for name in ("half_life_s", "last_percentile", "spread_last_log_bps"):
@@ -199,17 +198,17 @@ def test_the_pages_have_the_answer_of_the_command(both_ways, screened, page):
         doubted = held["half_life_upper_s"] is None
         long = duration(held["half_life_s"])
         assert of_spreads["half-life"] == (f"{long} (?)" if doubted else long)
-        assert ("half-life not believed" in of_spreads["notes"]) is doubted
+        assert ("half-life unreliable" in of_spreads["notes"]) is doubted
         of_pair = page(path, trajectory=key, window="7 days")
         metric = {each.label: each for each in of_pair.metric}
         assert metric["last spread (bps)"].value == f"{last:,.2f}"
         assert metric["last spread (bps)"].delta == f"percentile {share:.0f} of 7 d"
         assert metric["half-life"].value == duration(held["half_life_s"])
-        assert (metric["half-life"].delta == "not believed") is doubted
+        assert (metric["half-life"].delta == "unreliable") is doubted
         assert any(of_spreads["notes"] in caption.value for caption in of_pair.caption)
     asked_turned = page(path, trajectory=swapped(HELD), window="7 days")
     assert asked_turned.selectbox(key="trajectory").value == HELD
-    assert "held as" in asked_turned.warning[0].value
+    assert "stored as" in asked_turned.warning[0].value
     symbol = page(path, "symbol", symbol="ETH_USD", window="7 days")
     (line,) = values_of(symbol, "symbol_spreads")
     assert (line["buy"], line["sell"]) == ("GEMINI.spot", "KRAKEN.spot")

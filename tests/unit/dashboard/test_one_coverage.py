@@ -78,7 +78,7 @@ def test_the_pages_show_the_coverage_that_the_command_prints(sparse, page):
     shown = page(store.path, trajectory=PAIR.key, start=start, end=end)
     assert {metric.label: metric.value for metric in shown.metric}["coverage"] == "87.50 %"
     assert "coverage 87.50 %" in shown.get("plotly_chart")[0].proto.alt
-    shown.get_by_key("below").set_value("What is held").run()
+    shown.get_by_key("below").set_value("Coverage").run()
     charts = charts_of(shown)
     assert charts[1]["data"][0]["name"] == "held 87.50 %"
     asked = ["--store", str(store.path), "--start", start, "--end", end]

@@ -27,7 +27,7 @@ SEEN = {
     "closed": "closed",
     "open": "still open",
     "reopened": "over, its close was lost",
-    "orphan_close": "closed, its opening was not seen",
+    "orphan_close": "closed, opening not seen",
     "orphan_update": "neither end seen",
 }
 KINDS = Counter(

@@ -7,7 +7,7 @@ import json
 import polars as pl
 import pytest
 
-from toolkit.dashboard.pages.overview.open_now import open_now
+from toolkit.dashboard.pages.overview.spreads import open_now
 
 LIST_AT = 100_000
 OLDER, NEWER = LIST_AT - 600, LIST_AT + 6_300

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from toolkit.client import Client
-from toolkit.dashboard.following import address_to_ask
+from toolkit.dashboard.loads import address_to_ask
 from toolkit.dashboard.reading import read_held, store_version
 from toolkit.service import Clock, Config, Simulated, running
 from toolkit.store import Store
@@ -42,7 +42,7 @@ def test_a_service_that_is_away_is_one_line_and_the_page_stays(page, full):
 
 def test_a_trajectory_that_is_not_held_comes_with_the_button_that_loads_it(page, held):
     shown = page(held.path, trajectory="ETH_USD:KRAKEN.spot")
-    assert "which this store does not hold; the page shows" in shown.warning[0].value
+    assert "which is not in this store; the page shows" in shown.warning[0].value
     assert shown.button(key="load_absent").label == "Load 24 h of `ETH_USD:KRAKEN.spot`"
     shown.button(key="load_absent").click().run()
     (error,) = texts(shown.error)
@@ -54,7 +54,7 @@ def test_a_key_that_is_none_is_not_asked_for(page, full):
     shown.session_state["open_opened"] = "--store=x"
     shown.run()
     (error,) = [error.value for error in shown.error]
-    assert error == "`--store=x` is not a name that a service can be asked for."
+    assert error == "`--store=x` is not a valid name of a stream."
 
 
 @pytest.mark.parametrize(
@@ -100,8 +100,7 @@ def test_of_a_pair_that_snapshots_alone_show_the_history_is_offered_and_opens(
         kept = Store(path).catalogue().filter(kind="snapshot-spread")["stream"][0]
         shown = page(path, trajectory=kept)
         assert any(
-            "Of this pair 1 value is kept from snapshots, and no history." in each
-            for each in texts(shown.caption)
+            "1 value from snapshots, and no history." in each for each in texts(shown.caption)
         )
         shown.button(key="load_history").click().run()
     pair = kept.removeprefix("snapshot-spread/")

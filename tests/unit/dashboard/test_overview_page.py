@@ -7,8 +7,7 @@ import json
 import polars as pl
 import pytest
 
-from toolkit.dashboard.pages.overview.attention import lost_words
-from toolkit.dashboard.pages.overview.events import week_before
+from toolkit.dashboard.pages.overview.page import lost_words, week_before
 from toolkit.dashboard.parts.event_reading import read_lately
 from toolkit.dashboard.reading import read_held, store_version
 from toolkit.intervals import Interval
@@ -23,6 +22,7 @@ from .conftest import (
     add_snapshots,
     documents,
     keep_snapshot,
+    loading,
     price_rows,
     spread_rows,
 )
@@ -91,7 +91,7 @@ def test_with_fees_a_spread_has_what_is_left_of_it(page, full):
 def test_where_no_list_is_held_the_widest_that_are_held_are_shown(page, held):
     shown = page(held.path, "overview")
     assert metrics(shown)["spreads open"] == "–"
-    assert "which are open is not known, 1 held to 2023-03-10 10:00 UTC" in words(shown)
+    assert "it is not known which are open, 1 stored to 2023-03-10 10:00 UTC" in words(shown)
     table = rows_of(shown, "open")
     assert table["buy → sell"] == ["COINBASE.spot → KRAKEN.spot"]
     assert table["now (bps)"] == ["4.0"]
@@ -103,8 +103,6 @@ def test_where_no_list_is_held_the_widest_that_are_held_are_shown(page, held):
 def test_where_none_is_open_what_is_tracked_and_held_is_shown_and_suspect_pairs_fold_away(
     page, held
 ):
-    writer = StoreWriter(held)
-    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
     legs = {"buy_exchange": "COINBASE", "buy_market": "spot", "sell_market": "spot"}
     tracked = [
         {
@@ -116,11 +114,10 @@ def test_where_none_is_open_what_is_tracked_and_held_is_shown_and_suspect_pairs_
         }
         for exchange, pct in (("KRAKEN", 0.5), ("GEMINI", 90.0))
     ]
-    keep_snapshot(held, load, "spread", json.dumps({"items": tracked}).encode(), SERVED_AT)
-    writer.finish_load(load, [])
+    keep_snapshot(held, "spread", json.dumps({"items": tracked}).encode())
     shown = page(held.path, "overview")
     assert metrics(shown)["spreads open"] == "0"
-    head = "0 open by the service's list of 2023-03-10 10:00 UTC, 2 tracked, 2 held to 2023-03-10"
+    head = "0 open by the service's list of 2023-03-10 10:00 UTC, 2 tracked, 2 stored to 2023-03-10"
     assert head in words(shown)
     assert rows_of(shown, "open")["now (bps)"] == ["49.9"]  # also held, and there once
     assert rows_of(shown, "suspect")["now (bps)"] == ["⚠ 6,418.5"]
@@ -150,7 +147,7 @@ def test_the_newest_events_come_first_and_open_the_events_page(shown):
     assert table["peak (bps)"] == ["319.8", "246.9", "148.9"]
     (chart,) = [json.loads(c.proto.spec) for c in shown.get("plotly_chart")]
     assert [bars["name"] for bars in chart["data"]][:2] == ["spread (2)", "splash (1)"]
-    assert "The same hours of the week before are not held." in captions(shown)
+    assert "The same hours of the week before are not stored." in captions(shown)
     shown.session_state["newest_opened"] = "open-one"
     shown.run()
     assert [title.value for title in shown.header] == ["Events"]
@@ -171,41 +168,31 @@ def test_without_snapshots_open_spreads_come_from_the_event_log(page, logged):
     [
         (
             b'{"windows": [{"window_s": 86400, "spread": 7, "splash": 0, "funding": 2}]}',
-            "as the service counts them (held): spread 7 (3), splash 0 (1), funding 2 (0).",
+            "by the service's count (in the store): spread 7 (3), splash 0 (1), funding 2 (0).",
         ),
         (b'{"windows": {}}', "The service's own count of events was not understood."),
     ],
 )
 def test_the_service_s_own_counts_are_beside_what_is_held(page, logged, answer, says):
-    writer = StoreWriter(logged)
-    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
-    keep_snapshot(logged, load, "activity", answer, SERVED_AT)
-    writer.finish_load(load, [])
+    keep_snapshot(logged, "activity", answer)
     assert says in captions(page(logged.path, "overview"))
 
 
 def test_a_document_newer_than_its_log_was_asked_for_is_counted_as_held(page, logged):
-    writer = StoreWriter(logged)
-    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
-    late, batch = documents(("late-one", "splash.pump", 605, "open", 3.0)), Batch()
-    batch.add_documents(EventLog(EventFamily.SPLASH), late, None, Edge(served_at=SERVED_AT))
-    writer.commit(load, batch)
+    late = documents(("late-one", "splash.pump", 605, "open", 3.0))
+    with loading(logged) as batch:
+        batch.add_documents(EventLog(EventFamily.SPLASH), late, None, Edge(served_at=SERVED_AT))
     answer = b'{"windows": [{"window_s": 86400, "spread": 3, "splash": 2, "funding": 0}]}'
-    keep_snapshot(logged, load, "activity", answer, SERVED_AT + 600)
-    writer.finish_load(load, [])
-    assert "(held): spread 3 (3), splash 2 (2)" in captions(page(logged.path, "overview"))
+    keep_snapshot(logged, "activity", answer, SERVED_AT + 600)
+    assert "(in the store): spread 3 (3), splash 2 (2)" in captions(page(logged.path, "overview"))
 
 
 def sync_another_log(store, served_at):
     """A later answer for the log of splashes alone, which moves the newest clock."""
-    writer = StoreWriter(store)
-    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", served_at, None, "0.1.0"))
-    batch = Batch()
     edge = Edge(served_at=served_at, delay_s=0, retention_s=None, step_s=0)
     log = EventLog(EventFamily.SPLASH)
-    batch.add_documents(log, documents(), Interval(SERVED_AT, served_at), edge)
-    writer.commit(load, batch)
-    writer.finish_load(load, [])
+    with loading(store, served_at) as batch:
+        batch.add_documents(log, documents(), Interval(SERVED_AT, served_at), edge)
 
 
 @pytest.mark.parametrize(("with_list", "age"), [(True, "10 min"), (False, "9 min")])
@@ -225,14 +212,11 @@ def test_a_log_that_was_last_asked_days_ago_still_has_its_open_events(page, logg
     sync_another_log(logged, SERVED_AT + 5 * 86_400)
     shown = page(logged.path, "overview")
     assert metrics(shown)["spreads open"] == "1"
-    assert "Nothing is known of spread events from 2023-03-10 09:59:30 UTC on." in words(shown)
+    assert "Not loaded yet: spread events from 2023-03-10 09:59:30 UTC on." in words(shown)
 
 
 def test_a_log_that_is_newer_than_the_list_of_spreads_wins(page, held):
-    writer = StoreWriter(held)
-    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
-    keep_snapshot(held, load, "spread", b'{"items": []}', SERVED_AT - 7200)
-    writer.finish_load(load, [])
+    keep_snapshot(held, "spread", b'{"items": []}', SERVED_AT - 7200)
     add_events(held)
     shown = page(held.path, "overview")
     assert metrics(shown)["spreads open"] == "1"
@@ -253,50 +237,42 @@ def test_without_events_and_snapshots_each_part_says_what_brings_it(page, held):
 def test_a_store_that_holds_nothing_says_what_to_type(page, bare):
     shown = page(bare.path, "overview")
     (says,) = [info.value for info in shown.info]
-    assert "holds nothing yet" in says
+    assert "is empty" in says
     assert shown.code[0].value == sync(bare.path, "watchlist", "--start", "7d", service=None)
     assert not shown.metric
 
 
 @pytest.mark.parametrize("place", ["items", "rows"])
 def test_a_list_that_is_not_understood_is_not_shown_as_nothing_open(page, held, place):
-    writer = StoreWriter(held)
-    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
     odd = [{"symbol": "BTC_USD", "since": 60, "gap": 2.5}] * 2
     for kind in ("spread", "funding"):
-        keep_snapshot(held, load, kind, json.dumps({place: odd}).encode(), SERVED_AT)
-    writer.finish_load(load, [])
+        keep_snapshot(held, kind, json.dumps({place: odd}).encode())
     shown = page(held.path, "overview")
     assert metrics(shown)["spreads open"] == "not understood"
     said = [warning.value for warning in shown.warning]
     assert len(said) == 2
     assert all("not understood: no " in each for each in said)
-    assert "the list is not understood, 1 held to 2023-03-10 10:00 UTC" in words(shown)
-    assert "names no symbol" not in captions(shown)
+    assert "the list is not understood, 1 stored to 2023-03-10 10:00 UTC" in words(shown)
+    assert "has no symbol" not in captions(shown)
 
 
 def test_which_are_open_is_not_known_of_a_list_that_does_not_say_it(page, held):
-    load = StoreWriter(held).start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
     leg = {"buy_exchange": "X", "buy_market": "spot", "sell_exchange": "Y", "sell_market": "dex"}
     item = {"symbol": "BTC_USD", **leg, "spread_pct": 2.5, "opened_at": None}
     answer = {"items": [item], "not_said": ["opened_at"]}
-    keep_snapshot(held, load, "spread", json.dumps(answer).encode(), SERVED_AT)
+    keep_snapshot(held, "spread", json.dumps(answer).encode())
     shown = page(held.path, "overview")
     assert metrics(shown)["spreads open"] == "not known"
-    assert "which are open is not known, 1 tracked, " in words(shown)
+    assert "it is not known which are open, 1 tracked, " in words(shown)
 
 
 def test_what_needs_attention_is_one_line_with_the_way_to_it(page, held):
     later = SERVED_AT + 3600
-    writer = StoreWriter(held)
-    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", later, None, "0.1.0"))
-    batch = Batch()
     rows = price_rows().tail(1).with_columns(ts=pl.lit(later - 60))
     edge = Edge(served_at=later, delay_s=0, retention_s=None, step_s=60)
     other = Trajectory.parse("BTC_USD:COINBASE.spot")
-    batch.add(other, rows, Interval(later - 60, later), edge)
-    writer.commit(load, batch)
-    writer.finish_load(load, [])
+    with loading(held, later) as batch:
+        batch.add(other, rows, Interval(later - 60, later), edge)
     says = words(page(held.path, "overview"))
     assert "1 of 3 streams is behind the others, `BTC_USD:KRAKEN.spot` by 1 h" in says
 
@@ -321,14 +297,10 @@ def test_the_week_before_is_read_where_it_is_held(bare):
     """Of a log answered for over nine days: the opening a week before, at its hour of the day."""
     week = 7 * 86_400
     end = START + week + 86_400
-    writer = StoreWriter(bare)
-    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", end, None, "0.1.0"))
-    batch = Batch()
     edge = Edge(served_at=end, delay_s=0, retention_s=None, step_s=0)
     pump = documents(("pump-one", "splash.pump", 600, "open", 3.25))
-    batch.add_documents(EventLog(EventFamily.SPLASH), pump, Interval(START - 86_400, end), edge)
-    writer.commit(load, batch)
-    writer.finish_load(load, [])
+    with loading(bare, end) as batch:
+        batch.add_documents(EventLog(EventFamily.SPLASH), pump, Interval(START - 86_400, end), edge)
     held = read_held(bare.path, store_version(bare.path))
     events, _ = read_lately(held)
     (found,) = week_before(held, events, Interval(end - 86_400, end)).to_dicts()

@@ -10,9 +10,9 @@ from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Source, Trajectory
 from toolkit.statistics.fees import FeeModel
 from toolkit.statistics.spread import net_episodes
-from toolkit.store import Batch, Edge, LoadOrigin, StoreWriter
+from toolkit.store import Edge
 
-from .conftest import SERVED_AT, START, documents, spread_rows
+from .conftest import SERVED_AT, START, documents, loading, spread_rows
 from .shown import cells_of, figures, texts
 
 LEG = "BTC_USD:KRAKEN.spot"
@@ -54,20 +54,20 @@ def test_a_link_opens_its_trajectory_and_its_window(page, held):
     shown = page(held.path, trajectory=PAIR, start="2023-03-10T01:00Z", end="2023-03-10T02:30:00Z")
     assert shown.selectbox(key="trajectory").value == PAIR
     assert shown.get_by_key("start").value == march(10, 1)
-    chart, coverage = figures(below(shown, "What is held"))
+    chart, coverage = figures(below(shown, "Coverage"))
     assert [line["name"] for line in chart["data"]] == ["log spread, sell over buy", "distribution"]
     assert chart["layout"]["xaxis"]["range"] == ["2023-03-10 01:00", "2023-03-10 02:30"]
     assert "text" not in chart["layout"]["title"]
     assert "n = 90, coverage 100.00 %" in shown.get("plotly_chart")[0].proto.alt
     assert coverage["data"][0]["name"] == "held 100.00 %"
-    assert "Every second of the window is held." in texts(shown.caption)
+    assert "The store covers every second of the window." in texts(shown.caption)
     assert not shown.warning
 
 
 @pytest.mark.parametrize(
     ("params", "says"),
     [
-        ({"trajectory": "ETH_USD:KRAKEN.spot"}, ["ETH_USD", "does not hold", LEG]),
+        ({"trajectory": "ETH_USD:KRAKEN.spot"}, ["ETH_USD", "is not in this store", LEG]),
         ({"start": "yesterday"}, ["start=yesterday", "ISO 8601", "2023-03-10 00:00 UTC instead"]),
         ({"end": "1850-01-01"}, ["end=1850", "1970 and 2100", "2023-03-10 10:00 UTC instead"]),
         (
@@ -76,8 +76,11 @@ def test_a_link_opens_its_trajectory_and_its_window(page, held):
         ),
         ({"start": "2023-03-10T01:00:30Z"}, ["whole minutes", "2023-03-10 01:00 UTC"]),
         ({"window": "a fortnight"}, ["window=a fortnight", "takes 7 days instead"]),
-        ({"window": "24 hours", "end": "2023-03-10T08:00Z"}, ["window=24 hours", "takes these"]),
-        ({"zoom": "yesterday"}, ["zoom=yesterday", "all of the window"]),
+        (
+            {"window": "24 hours", "end": "2023-03-10T08:00Z"},
+            ["window=24 hours", "uses the latter"],
+        ),
+        ({"zoom": "yesterday"}, ["zoom=yesterday", "the whole window"]),
         ({"legs": "four"}, ["legs=four", "takes none instead"]),
     ],
 )
@@ -113,13 +116,10 @@ def test_choosing_a_window_keeps_the_link_up_to_date(page, held):
 
 def test_a_window_that_is_a_preset_moves_on_with_the_rows(page, held):
     shown = page(held.path, trajectory=PAIR, window="All")
-    writer = StoreWriter(held)
-    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT + 120, None, "0.1.0"))
-    batch = Batch()
     edge = Edge(served_at=SERVED_AT + 120, delay_s=0, retention_s=None, step_s=60)
     newer = spread_rows().tail(2).with_columns(pl.col("ts") + 120)
-    batch.add(Trajectory.parse(PAIR), newer, Interval(SERVED_AT, SERVED_AT + 120), edge)
-    writer.commit(load, batch)
+    with loading(held, SERVED_AT + 120) as batch:
+        batch.add(Trajectory.parse(PAIR), newer, Interval(SERVED_AT, SERVED_AT + 120), edge)
     shown.run()
     assert figures(shown)[0]["layout"]["xaxis"]["range"][1] == "2023-03-10 10:02"
     assert link(shown)["window"] == "All"
@@ -157,14 +157,11 @@ def test_net_figures_and_what_would_have_been_kept_are_by_the_fees_of_the_bar(pa
     table = FeeModel.example(["COINBASE", "KRAKEN"])
     fees = {"fees": table, "notional": 10_000}
     found = net_episodes(rows.with_columns(trajectory=pl.lit(PAIR)), **fees).row(0, named=True)
-    writer = StoreWriter(held)
-    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT + 86_400, None, "0.1.0"))
     later = rows.with_columns(pl.col("ts") + 86_400)
-    batch = Batch()
     window = Interval(START + 86_400, SERVED_AT + 86_400)
     edge = Edge(served_at=window.end, delay_s=0, retention_s=None, step_s=60)
-    batch.add(Trajectory.parse(PAIR), later, window, edge)
-    writer.commit(load, batch)
+    with loading(held, SERVED_AT + 86_400) as batch:
+        batch.add(Trajectory.parse(PAIR), later, window, edge)
     kept = metrics_of(page(held.path, trajectory=PAIR, fees="example", window="24 hours"))
     assert kept["episodes"] == str(found["net_episodes"]) == "1"
     assert kept["net at entry (bps)"] == f"{found['net_entry_bps']:,.2f}"
@@ -228,7 +225,7 @@ def test_a_statistic_that_cannot_be_had_is_a_dash_with_its_reason(page, held):
 
 
 def test_gaps_are_listed_with_their_state(page, held):
-    gaps = below(page(held.path), "What is held").dataframe[0].value
+    gaps = below(page(held.path), "Coverage").dataframe[0].value
     first = gaps.iloc[0].to_list()
     assert first == ["2023-03-10 03:20", "2023-03-10 04:20", "1 h", "empty"]
     assert "not yet known" in gaps["state"].to_list()
@@ -255,7 +252,7 @@ def test_the_browsers_zone_can_be_chosen_where_it_is_not_utc(page, held):
 
 def test_simulated_data_is_marked_in_every_chart(page, make_store):
     shown = page(make_store(Source("simulated", "mini-1")).path, trajectory=PAIR)
-    assert len(figures(below(shown, "What is held"))) == 2
+    assert len(figures(below(shown, "Coverage"))) == 2
     for figure in figures(shown):
         assert "SIMULATED" in [note["text"] for note in figure["layout"]["annotations"]]
 
@@ -267,6 +264,8 @@ def test_events_of_the_legs_are_marked_until_they_are_not_wanted(page, full):
     shown.get_by_key("marks").set_value(False).run()
     assert figures(shown)[0]["data"][-1]["name"] == "distribution"
     assert link(shown)["marks"] == "off"
+    assert not listed(shown)
+    assert "Events" not in shown.get_by_key("below").options
 
 
 def test_events_of_the_legs_are_listed_newest_first_and_each_opens_its_page(page, full):
@@ -286,14 +285,11 @@ def test_events_of_the_legs_are_listed_newest_first_and_each_opens_its_page(page
 
 
 def test_the_list_of_events_says_how_many_more_there_are(page, full):
-    writer = StoreWriter(full)
-    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
     rows = [(f"more-{minute}", "spread.opened", minute, "open", 1.0) for minute in range(20)]
-    batch = Batch()
     whole = Interval(START, SERVED_AT)
     edge = Edge(served_at=SERVED_AT, delay_s=30, retention_s=None, step_s=0)
-    batch.add_documents(EventLog(EventFamily.SPREAD), documents(*rows), whole, edge)
-    writer.commit(load, batch)
+    with loading(full) as batch:
+        batch.add_documents(EventLog(EventFamily.SPREAD), documents(*rows), whole, edge)
     shown = page(full.path, trajectory=PAIR)
     assert "Spread events of these legs, newest first: 10 of 22." in texts(shown.caption)
     assert len(cells_of(shown, "legs_events")) == 10
@@ -301,18 +297,15 @@ def test_the_list_of_events_says_how_many_more_there_are(page, full):
 
 def test_events_are_shaded_and_listed_as_far_as_their_own_log_is_known(page, full):
     later = SERVED_AT + 3600
-    writer = StoreWriter(full)
-    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", later, None, "0.1.0"))
-    batch = Batch()
     edge = Edge(served_at=later, delay_s=0, retention_s=None, step_s=60)
-    batch.add(Trajectory.parse(PAIR), spread_rows().clear(), Interval(SERVED_AT, later), edge)
-    writer.commit(load, batch)
+    with loading(full, later) as batch:
+        batch.add(Trajectory.parse(PAIR), spread_rows().clear(), Interval(SERVED_AT, later), edge)
     shown = page(full.path, trajectory=PAIR, start="2023-03-10T08:00Z", end="2023-03-10T11:00Z")
     spans = [
         (shape["x0"][11:], shape["x1"][11:]) for shape in figures(shown)[0]["layout"]["shapes"]
     ]
     assert spans == [("08:20", "08:40:00"), ("09:50", "09:59:30")]
-    words = "Nothing is known of spread events from 2023-03-10 09:59:30 UTC on."
+    words = "Not loaded yet: spread events from 2023-03-10 09:59:30 UTC on."
     assert words in texts(shown.caption)
 
 
@@ -323,13 +316,6 @@ def listed(shown):
 def test_a_window_without_an_event_of_the_legs_says_so(page, full):
     shown = page(full.path, trajectory=PAIR, end="2023-03-10T01:00Z")
     assert listed(shown) == ["No spread event of these legs in the window."]
-
-
-def test_events_that_are_not_wanted_are_not_listed(page, full):
-    shown = page(full.path, trajectory=PAIR)
-    shown.get_by_key("marks").set_value(False).run()
-    assert not listed(shown)
-    assert "Events" not in shown.get_by_key("below").options
 
 
 def test_a_threshold_is_drawn(page, held):
@@ -343,7 +329,7 @@ def test_a_threshold_is_drawn(page, held):
 def test_a_store_without_trajectories_says_how_to_load_one(page, bare):
     shown = page(bare.path)
     (says,) = texts(shown.info)
-    assert "holds no price and no spread yet" in says
+    assert "has no prices and no spreads yet" in says
     assert "rail sync" in shown.code[0].value
 
 
@@ -353,18 +339,9 @@ def test_a_store_that_is_not_there_says_what_makes_one(page, tmp_path):
     assert "rail sync" in says
 
 
-def not_duckdb(path):
-    path.write_text("trajectory,ts\n" * 1000)
-
-
-def another_database(path):
-    duckdb.connect(str(path)).execute("CREATE TABLE t (i INTEGER)").close()
-
-
-@pytest.mark.parametrize("make", [not_duckdb, another_database])
-def test_a_file_that_is_no_store_is_named(page, tmp_path, make):
+def test_another_database_is_named(page, tmp_path):
     path = tmp_path / "other.duckdb"
-    make(path)
+    duckdb.connect(str(path)).execute("CREATE TABLE t (i INTEGER)").close()
     (says,) = texts(page(path).error)
     assert "other.duckdb" in says
     assert "not a store" in says

@@ -26,7 +26,7 @@ from toolkit.show.values import value_text
 from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
 
 from ...laws.test_answers_of_streams import EVERY_S, LASTS_S, documents
-from .conftest import keep_snapshot
+from .conftest import add_snapshot
 from .shown import cells_of, rows_of
 
 PRICE = Trajectory.parse("A_B:X.spot")
@@ -48,7 +48,8 @@ def ask(store: Store, stream: str, now: int) -> None:
         writer.commit(load, batch)
     elif stream == SNAPSHOT:
         empty = json.dumps({"items": []}).encode()
-        keep_snapshot(store, load, SnapshotKind.SPREAD, empty, now)
+        add_snapshot(batch, SnapshotKind.SPREAD, empty, now)
+        writer.commit(load, batch)
     else:
         minutes = pl.int_range(0, now // 60 * 60, 60, dtype=pl.Int64, eager=True).alias("ts")
         numbers = {name: pl.lit(1.0) for name in ("price", "mark_price", "volume")}

@@ -10,7 +10,7 @@ import pytest
 import streamlit as st
 from polars.testing import assert_frame_equal
 
-from toolkit.dashboard.parts.spreads_measured import measure_figures, measure_level, measure_net
+from toolkit.dashboard.parts.spread_table import measure_figures, measure_level, measure_net
 from toolkit.dashboard.reading import measure_following, read_held, read_rows, store_version
 from toolkit.errors import StoreError
 from toolkit.intervals import Interval

@@ -37,7 +37,7 @@ def test_what_rounds_to_zero_has_no_sign():
 
 def test_a_line_says_in_words_what_it_draws():
     column = RowColumn("recent", "line", [[None, 2.0, -1.0], [1.0], None], narrow=False)
-    few = "fewer than two values are held"
+    few = "fewer than two values"
     assert column.texts == ["from 2.0 to -1.0, lowest -1.0, highest 2.0", few, few]
     assert column.data["className"] == "narrow-out"
 

@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 from toolkit.cards import duration
-from toolkit.dashboard.navigation import page_file
-from toolkit.dashboard.pages.spreads.columns import COLUMNS
+from toolkit.dashboard.link import page_file
+from toolkit.dashboard.pages.spreads.choice import COLUMNS
 from toolkit.intervals import Interval
 from toolkit.market import Trajectory
 from toolkit.statistics.screening import SPREAD_ORDER
@@ -177,7 +177,7 @@ def test_filters_come_from_the_link_and_stay_over_a_change_of_page(page, held):
     [
         (
             {"exclude": "X_Y"},
-            "`exclude=X_Y`, which this store does not hold; the page leaves it out",
+            "`exclude=X_Y`, which is not in this store; the page leaves it out",
         ),
         ({"type": "spot/moon"}, "`type=spot/moon`"),
         ({"min": "many"}, "`min=many`, which is not a number from 0 to 10,000; the page takes 0"),
@@ -202,7 +202,7 @@ def test_a_link_that_cannot_be_followed_says_why_until_something_is_chosen(
 def test_filters_that_leave_nothing_say_so(page, held):
     shown = page(held.path, "spreads", min="5000")
     assert [info.value for info in shown.info] == [
-        "No spread passes the filters; take one of them back."
+        "No spread passes the filters. Remove one of them."
     ]
     assert not rows(shown)
 
@@ -216,7 +216,7 @@ def test_a_row_opens_its_trajectory(page, held):
 
 def test_a_store_without_spreads_says_how_to_load_one(page, bare):
     shown = page(bare.path, "spreads")
-    assert "holds no spread: none was asked for" in shown.info[0].value
+    assert "has no spreads: load some" in shown.info[0].value
     assert shown.code[0].value == sync(bare.path, "watchlist", "--start", "7d", service=None)
 
 

@@ -106,7 +106,7 @@ def test_what_a_link_asks_and_is_not_held_is_said(page, full):
 
 def test_a_store_without_events_and_one_without_a_symbol_say_what_loads_them(page, held, bare):
     shown = page(held.path, "symbol")
-    assert "No event log is held." in texts(shown.info)
+    assert "No event log is stored." in texts(shown.info)
     key = "events_events/spread_events/splash_events/funding"
     assert shown.button(key=key).label == "Load 7 days of events"
-    assert "holds no symbol yet" in page(bare.path, "symbol").info[0].value
+    assert "has no symbols yet" in page(bare.path, "symbol").info[0].value

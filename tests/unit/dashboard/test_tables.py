@@ -5,7 +5,8 @@ import io
 
 import polars as pl
 
-from toolkit.dashboard.parts.tables import gap_table, row_table, rows_csv
+from toolkit.dashboard.export import rows_csv
+from toolkit.dashboard.pages.trajectory.below import gap_table, row_table
 from toolkit.market import Source
 
 ROWS = pl.DataFrame({"trajectory": ["a"] * 3, "ts": [0, 60, 120], "price": [1.0, None, 1 / 3]})

@@ -6,11 +6,11 @@ import polars as pl
 import pytest
 
 from toolkit.dashboard.pages.health.tables import STATE_COLUMNS, coverage_lines, load_lines
-from toolkit.dashboard.pages.spreads.columns import shown_columns
-from toolkit.dashboard.parts.event_rows import event_columns
+from toolkit.dashboard.pages.spreads.choice import shown_columns
 from toolkit.dashboard.parts.event_tables import (
     count_events,
     document_columns,
+    event_columns,
     newest_events,
     open_events,
 )
@@ -166,9 +166,9 @@ def test_every_missing_number_of_a_spread_has_a_reason():
     assert found["notes"].to_list() == [
         "too few rows for a half-life",
         "too few rows for a half-life",
-        "asked, no observation in the window",
+        "loaded, but no observation in the window",
     ]
-    assert lines(asked=(A, B))["notes"][2] == "never asked for in the window"
+    assert lines(asked=(A, B))["notes"][2] == "not loaded for the window"
     assert found["level_share"][0] == pytest.approx(60 / 600)
 
 
@@ -183,7 +183,7 @@ def test_every_missing_number_of_a_spread_has_a_reason():
 def test_a_half_life_without_its_interval_says_so_in_the_notes(reason, words):
     bounds = {"half_life_upper_s": None, "half_life_upper_reason": reason}
     doubted = lines(half_life_s=60.0, half_life_reason=None, **bounds)
-    assert doubted["notes"][0].startswith(f"half-life not believed: {words}")
+    assert doubted["notes"][0].startswith(f"half-life unreliable: {words}")
     missing = lines(half_life_s=None, half_life_reason=reason, **bounds)
     assert missing["notes"][0].startswith(f"no half-life: {words}")
 

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from toolkit.dashboard.navigation import PAGES
+from toolkit.dashboard.link import PAGES
 from toolkit.dashboard.pages.health.measured import measure_health
 from toolkit.dashboard.reading import read_held, store_version
 from toolkit.intervals import Interval
@@ -71,7 +71,6 @@ def test_every_page_opens_over_streams_without_an_answer(
 
 BEFORE = "2022-03-10T08:00:00Z/2022-03-10T09:00:00Z"
 NO_ROW_THEN = [
-    ("symbol", {"zoom": BEFORE}),
     ("symbol", {"zoom": BEFORE, "fees": "example", "prices": "from_median"}),
     ("trajectory", {"trajectory": PAIR.key, "zoom": BEFORE, "legs": "below"}),
     ("trajectory", {"trajectory": PAIR.key, "zoom": BEFORE, "fees": "example", "threshold": "5"}),
@@ -138,7 +137,7 @@ def test_health_tells_nothing_there_from_no_answer_and_from_never_asked(
     answers = dict(zip(table["stream"], table["answer"], strict=True))
     assert answers["events/spread"] == "nothing there"
     assert answers["events/funding"] == "no answer"
-    assert answers["events/splash"] == "never asked"
+    assert answers["events/splash"] == "not requested yet"
     assert answers["BTC_USD"] == "held"
     (words,) = [c.value for c in shown.caption if c.value.startswith("Not requested yet")]
     assert words.startswith("Not requested yet: funding, events/splash, snapshot/symbols")
@@ -155,8 +154,8 @@ def test_spreads_that_are_not_there_and_spreads_never_asked_for_read_differently
         batch.add(pair, spread_rows().clear(), whole, Edge(SERVED_AT))
         writer.commit(writer.start_load(ORIGIN, [pair], whole), batch)
     (words,) = [info.value for info in page(bare.path, "spreads").info]
-    said = "asked, and the service has none there" if asked else "none was asked for"
-    assert f"holds no spread: {said}" in words
+    said = "the service has none for the requested time" if asked else "load some"
+    assert f"has no spreads: {said}" in words
 
 
 DAY_S = 86_400

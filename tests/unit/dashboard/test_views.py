@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.dashboard.navigation import PAGES
+from toolkit.dashboard.link import PAGES
 from toolkit.dashboard.views import SavedView, delete_view, read_views, save_view, views_file
 from toolkit.errors import InputError
 

@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from toolkit.reasons import Reason
-from toolkit.show.half_life import half_life_doubt, half_life_note
+from toolkit.show.values import half_life_doubt, half_life_note
 from toolkit.statistics.spread import half_life
 
 
@@ -29,10 +29,10 @@ def test_a_half_life_with_an_upper_bound_has_no_note():
     assert (half_life_doubt(row), half_life_note(row)) == (None, "")
 
 
-def test_one_without_an_upper_bound_is_not_believed():
+def test_one_without_an_upper_bound_is_unreliable():
     row = next(row for seed in range(50) if _unbounded(row := row_of(walk(400, 1.0, seed))))
     assert half_life_doubt(row) is Reason.NO_REVERSION
-    assert half_life_note(row).startswith("half-life not believed: a spread that never returns")
+    assert half_life_note(row).startswith("half-life unreliable: a spread that never returns")
 
 
 def _unbounded(row):
@@ -54,4 +54,4 @@ def test_without_one_the_note_is_why(values, note):
 @pytest.mark.parametrize("reason", Reason)
 def test_any_reason_for_which_a_bound_is_null_is_said(reason):
     row = {"half_life_s": 1.0, "half_life_upper_s": None, "half_life_upper_reason": reason.value}
-    assert half_life_note(row) == (f"half-life not believed: {reason.words.removeprefix('none: ')}")
+    assert half_life_note(row) == (f"half-life unreliable: {reason.words.removeprefix('none: ')}")

@@ -1,21 +1,36 @@
-"""The pages and the way between them."""
+"""The application: its pages, their navigation and the login by an OpenID Connect provider."""
 
 from __future__ import annotations
 
 import argparse
 import os
 
-from streamlit import Page, navigation, session_state, set_page_config
+from streamlit import Page, login, logout, navigation, session_state, set_page_config, stop, user
 
-from toolkit.dashboard.membership import ask_login
-from toolkit.dashboard.navigation import PAGES, page_file
-from toolkit.dashboard.view_menu import view_pages
+from toolkit.dashboard.link import PAGES, page_file
+from toolkit.dashboard.views import view_pages
+from toolkit.dashboard.widgets import st
+from toolkit.foreign import Markdown, markdown
 from toolkit.workspace import store_path
 from toolkit.workspace.login import ProviderLogin
 
 
+def ask_login(provider: ProviderLogin) -> None:
+    """Stop the script unless the user is a member. Call it before anything is read or drawn."""
+    if not user.is_logged_in:
+        st.header(Markdown("machine-rail toolkit"), anchor=False)
+        st.button(Markdown("Log in"), key="log_in", type="primary", on_click=login)
+        stop()
+    if not provider.lets_in(user.to_dict()):
+        who = markdown(str(user.to_dict().get("email") or "this account"))
+        st.error(Markdown("{} may not open this dashboard.").format(who))
+        st.button(Markdown("Log out"), key="log_out", on_click=logout)
+        stop()
+    session_state["login"] = "provider"
+
+
 def main() -> None:
-    """Set the application up and show the page that the address names."""
+    """Set up the application and show the page of the address."""
     arguments = argparse.ArgumentParser(allow_abbrev=False)
     arguments.add_argument("--store")
     arguments.add_argument("--follow", action="store_true")

@@ -1,4 +1,4 @@
-"""The age of data, counted by the browser: it grows and changes colour in a tab left open."""
+"""The age of data, counted by the browser."""
 
 from __future__ import annotations
 
@@ -6,33 +6,55 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from toolkit.dashboard.formatting import dated, newest_end
 from toolkit.dashboard.parts.rows import RowColumn
-from toolkit.dashboard.reading import Held
-from toolkit.dashboard.screen import component
+from toolkit.dashboard.reading import StoreState
+from toolkit.dashboard.widgets import component
 from toolkit.foreign import Markdown
+from toolkit.market import Family
+
+
+def newest_end(streams: pl.DataFrame) -> int | None:
+    """Return the end (s UTC) of the newest row's interval, None without a dated row.
+
+    Snapshots and series kept from them do not count. A settlement of funding is a moment.
+
+    >>> streams = pl.DataFrame(
+    ...     {"kind": ["price", "funding"], "last_ts": [880, 600], "step_s": [60, 28800]}
+    ... )
+    >>> newest_end(streams), newest_end(streams.clear())
+    (940, None)
+    """
+    lasts_s = pl.when(kind=Family.FUNDING.value).then(0).otherwise(pl.col("step_s").fill_null(0))
+    ends = dated(streams).select(pl.col("last_ts") + lasts_s).to_series()
+    known = ends.drop_nulls().sort()
+    return int(known[-1]) if known.len() else None
+
+
+def dated(streams: pl.DataFrame) -> pl.DataFrame:
+    """Select the streams other than snapshots and series kept from them."""
+    return streams.filter(~pl.col("kind").str.starts_with("snapshot"))
+
 
 _LATE_S, _OLD_S = 300, 900
 _AGE = component("age", "ages")
 AGE_HELP = Markdown(
     "From the end of the newest row to now by the service's clock. Amber from five minutes above "
-    "the plan's delay on, red from fifteen."
+    "the plan's delay, red from fifteen."
 )
 
 
 def show_age(facts: Mapping[str, object], key: str = "age") -> None:
-    """Show how long ago the newest row ended, beside a dot.
+    """Show how long ago the newest row ended, with a green, amber, red or (unknown) grey dot.
 
-    ``facts`` are of `age_facts`, or a row of `stream_ages`. The dot is green until 5 min above the
-    plan's delay, amber until 15, then red; grey without a dated row.
+    ``facts`` are of `age_facts`, or a row of `stream_ages`.
     """
     _AGE(data=dict(facts), key=key, width="content")
 
 
-def age_facts(held: Held, now: int) -> dict[str, int | None]:
-    """Return what the browser counts from: the age ``now``, and where it turns amber and red.
+def age_facts(held: StoreState, now: int) -> dict[str, int | None]:
+    """Return the age at ``now``, the service's clock (s), and where it turns amber and red.
 
-    ``now`` is the service's clock (s). Where that stands, so does the age, without a limit.
+    If that clock stands still so does the age, without limits.
     """
     delays = dated(held.streams)["delay_s"].sort()
     delay_s = int(delays[-1]) if delays.len() else 0
@@ -47,12 +69,11 @@ def age_facts(held: Held, now: int) -> dict[str, int | None]:
 
 
 def stream_ages(streams: pl.DataFrame, now: int, *, stands: bool = False) -> pl.DataFrame:
-    """Return of each stream how old its newest row is, and where that turns amber and red.
+    """Return the age of each stream's newest row, and where it turns amber and red.
 
-    ``streams`` are of `toolkit.dashboard.reading.Held`, ``now`` is the service's clock (s), and
-    ``stands`` whether it stands still: then no age grows or is late. Columns: stream, age_s (from
-    the newest row's end, null without a row), late_s and old_s (s), stands. A log has rows at no
-    regular times: its late_s and old_s are null. Rates of a pair end where the next ones are due.
+    ``now`` is the service's clock (s), and ``stands`` whether it stands still: then no age grows or
+    is late. Columns: stream, age_s (from the newest row's end, null without a row), late_s and
+    old_s (s, null for logs, which have no regular rows), stands.
 
     >>> streams = pl.DataFrame({"stream": ["A_B:X.spot", "events/spread"], "delay_s": [0, 0],
     ...     "kind": ["price", "events"], "last_ts": [60, 0], "step_s": [60, None]})
@@ -73,6 +94,6 @@ def stream_ages(streams: pl.DataFrame, now: int, *, stands: bool = False) -> pl.
 
 
 def age_column(ages: pl.DataFrame) -> RowColumn:
-    """Build the column of ages, of the columns of `stream_ages`."""
+    """Build the column of `stream_ages`."""
     limits = list(ages.select("late_s", "old_s", "stands").iter_rows())
     return RowColumn("age_s", "age", ages["age_s"].to_list(), help=AGE_HELP, limits=limits)

@@ -1,32 +1,35 @@
-"""The part of a page that asks what is shown any analysis of its kind: it is closed at first.
+"""The expander More analyses: any analysis of `toolkit.analyses` of what a page shows.
 
-Which analyses there are, what each is asked with and what it shows is declared in
-`toolkit.analyses`. Those that compare several series are named alone.
+Analyses that compare several series are only named.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from streamlit import cache_resource
 
-from toolkit.analyses import Analysis, Family, analyses
-from toolkit.dashboard.choice import OPTION, PageLink
+from toolkit.analyses import Analysis, Family, Parameter, analyses
+from toolkit.columns import column
+from toolkit.dashboard.choice import (
+    OPTION,
+    Number,
+    Option,
+    PageLink,
+    Picked,
+    SomeOf,
+    Switch,
+    Typed,
+)
 from toolkit.dashboard.export import literal
 from toolkit.dashboard.fee_choice import Net, python_costs
-from toolkit.dashboard.link import read_option
-from toolkit.dashboard.parts.analysis_options import (
-    draw_options,
-    follow_options,
-    options_in_link,
-    taken_options,
-)
+from toolkit.dashboard.link import read_number, read_option
 from toolkit.dashboard.parts.answers import line_of, show_answer
 from toolkit.dashboard.reading import KEEP_S
-from toolkit.dashboard.screen import st
 from toolkit.dashboard.shell import PageShell
+from toolkit.dashboard.widgets import st
 from toolkit.errors import InputError, RailError, StoreLockedError
 from toolkit.foreign import Markdown
 from toolkit.workspace.answers import Costs, SeriesAnswer
@@ -34,18 +37,166 @@ from toolkit.workspace.events.event_answers import EventAnswer, answer_of
 from toolkit.workspace.events.event_selection import EventSelection
 from toolkit.workspace.selection import Selection
 
+_MOST = 10**15
+_LENGTHS_S = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
+_LEAST_PX = 150
+
+
+@dataclass(frozen=True, slots=True)
+class _Figure(Number):
+    """A number, apart from 0 if it is left empty. It is whole with a whole step."""
+
+    bounds: tuple[float, float] = (-_MOST, _MOST)
+    step: float = 1.0
+
+    def read(self, params: Mapping[str, str], faults: list[Markdown]) -> Any:
+        if self.name not in params:
+            return self.usual
+        number = read_number(params, self.name, self.usual or 0.0, self.bounds, faults)
+        return type(self.step)(number)
+
+    def is_usual(self, value: Any) -> bool:
+        return value is None or bool(value == self.usual)
+
+    def draw(self, **looks: Any) -> None:
+        form = {} if isinstance(self.step, int) else {"format": "%g"}
+        st.number_input(self.label, **self._looks(step=self.step, **form, **looks))
+
+
+def _options(page: str, analysis: Analysis) -> dict[Parameter, Option]:
+    """Return the widget of each parameter that can be typed.
+
+    It begins with the default, or with the example of a parameter without one, which is also meant
+    if it is left empty.
+    """
+    return {each: _option(page, analysis, each) for each in analysis.parameters if each.is_asked}
+
+
+def _option(page: str, analysis: Analysis, parameter: Parameter) -> Option:
+    label, about = map(Markdown.harmless, (label_of(parameter), parameter.help))
+    given = (f"{OPTION}{parameter.name}", label, _start(parameter))
+    key = f"{page}_{analysis.name}_{parameter.name}"
+    looks: dict[str, Any] = {"help": about}
+    if parameter.kind == "flag":
+        return Switch(*given, key=key, looks=looks)
+    if parameter.choices:
+        kind = SomeOf if parameter.many else Picked
+        return kind(*given, key=key, allowed=parameter.choices, looks=looks)
+    looks["placeholder"] = "default"
+    if _is_number(parameter):
+        step = 1 if parameter.kind == "whole" else 1.0
+        return _Figure(*given, key=key, step=step, looks=looks | {"value": None})
+    return Typed(*given, key=key, looks=looks)
+
+
+def _draw_options(options: Sequence[Option]) -> dict[str, str]:
+    """Draw the widgets, and return their unusual values as parameters of a link."""
+    state = st.session_state
+    if options:
+        with st.grid(6, min_column_width=_LEAST_PX):
+            for option in options:
+                state.setdefault(option.key, option.usual)
+                option.draw()
+    unusual = [each for each in options if not each.is_usual(state[each.key])]
+    return {each.name: each.text(state[each.key]) for each in unusual}
+
+
+def _taken_options(options: Mapping[Parameter, Option]) -> dict[str, Any]:
+    """Return the arguments of the statistic for the widgets' values, without defaults.
+
+    Raises `InputError` for a wrong length of time or number.
+    """
+    taken = {}
+    for parameter, option in options.items():
+        value = _taken(parameter, st.session_state[option.key])
+        usual = parameter.default
+        usual = list(usual) if isinstance(usual, tuple) else usual
+        if parameter.required or value not in (None, usual):
+            taken[parameter.name] = value
+    return taken
+
+
+def label_of(parameter: Parameter) -> str:
+    """Return what a parameter is called above its widget, with the unit of a number.
+
+    >>> label_of(Parameter("The level.", "bps", name="toward", kind="number"))
+    'Toward (bps)'
+    >>> label_of(Parameter("How many.", name="adf_lags", kind="whole"))
+    'ADF lags'
+    """
+    one = column(parameter.name)
+    words = one.short if one.meaning else _in_words(parameter)
+    unit = parameter.unit if _is_number(parameter) else ""
+    return f"{words[0].upper()}{words[1:]}{f' ({unit})' if unit else ''}"
+
+
+def _in_words(parameter: Parameter) -> str:
+    words = parameter.name.removesuffix(f"_{parameter.unit}") if parameter.unit else parameter.name
+    return words.replace("_", " ")
+
+
+def _is_number(parameter: Parameter) -> bool:
+    return parameter.kind in ("number", "whole") and not parameter.many
+
+
+def _start(parameter: Parameter) -> Any:
+    value = parameter.example if parameter.required else parameter.default
+    if parameter.choices:
+        return list(value or ()) if parameter.many else value
+    if parameter.kind == "flag":
+        return bool(value)
+    if _is_number(parameter):
+        return value if value is None or parameter.kind == "whole" else float(value)
+    if parameter.many:
+        texts = [value] if isinstance(value, str) else value or ()
+        return ", ".join(_text(parameter, each) for each in texts)
+    return _text(parameter, value)
+
+
+def _text(parameter: Parameter, value: Any) -> str:
+    """Write a value as it is typed: a length of 3,600 s is 1h."""
+    if value is None or parameter.kind != "length" or not isinstance(value, int):
+        return "" if value is None else str(value)
+    unit, length_s = next(each for each in _LENGTHS_S.items() if value % each[1] == 0)
+    return f"{value // length_s}{unit if value else 's'}"
+
+
+def _taken(parameter: Parameter, shown: Any) -> Any:
+    """Return the value that a widget stands for, None where it is left empty."""
+    if shown in (None, "", []):
+        shown = _start(parameter)
+    if parameter.kind == "flag":
+        return None if parameter.default is None and not shown else shown
+    if shown in (None, "", []) or parameter.choices or _is_number(parameter):
+        return shown or None if isinstance(shown, str | list) else shown
+    if not parameter.many:
+        return parameter.read(shown.strip(), label_of(parameter))
+    parts = [part.strip() for part in shown.split(",") if part.strip()]
+    return parameter.read(_numbers(parameter, parts), label_of(parameter))
+
+
+def _numbers(parameter: Parameter, parts: list[str]) -> list[Any]:
+    if parameter.kind not in ("number", "whole"):
+        return list(parts)
+    try:
+        return [int(each) if parameter.kind == "whole" else float(each) for each in parts]
+    except ValueError:
+        typed = ", ".join(parts)
+        raise InputError(label_of(parameter), typed, "numbers, commas between them") from None
+
+
 _OTHERS = {"arrivals", "figures"}
-"""What an analysis takes in place of rows: documents as they came, or what another found."""
+"""What an analysis takes in place of rows: raw documents, or results of another."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is asked on a page: of which series or logs, over which window, net of which fees.
+    """The subject of analyses on a page: series or logs, over a window, net of fees.
 
-    ``selection`` is made when something is asked. ``versions`` change with its rows. ``opened`` is
-    the Python that gives the same series, "" for none, ``quote`` the currency of prices. ``shown``
-    are the names of analyses that the page shows elsewhere. ``one_log`` is whether the events are
-    of one family, whose rows some analyses take.
+    ``selection`` is called on demand. ``versions`` change with its rows. ``opened`` is the Python
+    of the same series, "" for none, ``quote`` the currency of prices. ``shown`` names analyses that
+    the page shows elsewhere. ``one_log`` is whether events are of one family, as some analyses
+    require.
     """
 
     page: str
@@ -60,7 +211,7 @@ class Asked:
 
     @property
     def analyses(self) -> dict[str, Analysis]:
-        """The analyses by name, those that the page shows elsewhere or that lack fees last."""
+        """The analyses by name, last those shown elsewhere or without the fees they need."""
         every = analyses(self.family)
         alone = [each for each in every if each.across is None and not _OTHERS & each.takes]
         rows_of = {each.of for each in every}  # one row per event, which others sum up
@@ -70,12 +221,12 @@ class Asked:
 
     @property
     def costs(self) -> Costs | None:
-        """What net figures are computed by, None for gross ones."""
+        """The costs of net figures, None for gross ones."""
         net = self.net
         return None if net is None else Costs(net.fees, net.notional, net.style)
 
     def python(self, place: str, analysis: Analysis, options: Mapping[str, Any]) -> str | None:
-        """Return the lines of Python that give the same rows from the store at a place."""
+        """Return the Python that gives the same rows from the store at a place."""
         if not self.opened or {"rows", "spreads"} & analysis.takes or analysis.of:
             return None
         given = ["rail.around(series)"] if "values" in analysis.takes else []
@@ -94,7 +245,7 @@ def _call(name: str, given: list[str]) -> str:
 
 
 def show_analyses(shell: PageShell, asked: Asked) -> None:
-    """Show the part. While it is closed nothing is computed, and the link says nothing of it."""
+    """Show the expander. While it is closed nothing is computed, and the link leaves it out."""
     known = asked.analyses
     if not known:
         return
@@ -107,7 +258,8 @@ def show_analyses(shell: PageShell, asked: Asked) -> None:
             state[opened] = True
             first = next(iter(known))
             state[chosen] = read_option(params, "analysis", known, first, faults)
-            follow_options(asked.page, known[state[chosen]], params, faults)
+            for option in _options(asked.page, known[state[chosen]]).values():
+                state[option.key] = option.read(params, faults)
         link.keep_faults(faults)
     with st.expander(Markdown("More analyses"), key=opened, on_change="rerun") as part:
         if not part.open:
@@ -116,10 +268,10 @@ def show_analyses(shell: PageShell, asked: Asked) -> None:
         if state.get(chosen) not in known:
             state[chosen] = next(iter(known))
         analysis = _choose(known, chosen)
-        draw_options(asked.page, analysis)
-        link.write({"analysis": analysis.name} | options_in_link(asked.page, analysis))
+        options = _options(asked.page, analysis)
+        link.write({"analysis": analysis.name} | _draw_options(list(options.values())))
         try:
-            _answer(shell, asked, analysis, taken_options(asked.page, analysis))
+            _answer(shell, asked, analysis, _taken_options(options))
         except InputError as error:
             st.error(line_of(str(error)))
         _name_others(asked, known)
@@ -128,9 +280,9 @@ def show_analyses(shell: PageShell, asked: Asked) -> None:
 def _name_others(asked: Asked, known: Collection[str]) -> None:
     others = {each.name for each in analyses(asked.family) if each.command}.difference(known)
     if others:
-        words = Markdown("What compares several series is in `rail stats`: {}.")
+        words = Markdown("`rail stats` also compares several series: {}.")
         if asked.family == "events":
-            words = Markdown("What lists single events or documents is in `rail events`: {}.")
+            words = Markdown("`rail events` also lists single events or documents: {}.")
         st.caption(words.format(", ".join(map(_words, sorted(others)))))
 
 
@@ -140,7 +292,7 @@ def _link(page: str) -> PageLink:
 
 
 def show_one(shell: PageShell, asked: Asked, analysis: Analysis) -> None:
-    """Show the answer of one analysis as it is asked without options."""
+    """Show one analysis with default options."""
     _say(analysis)
     _answer(shell, asked, analysis, {})
 
@@ -177,7 +329,7 @@ def _answer(shell: PageShell, asked: Asked, analysis: Analysis, options: Mapping
         st.caption(Markdown("Choose a fee table in the bar above, where it says Gross."))
         return
     if not asked.one_log and {"values", "family"} & analysis.takes:
-        st.caption(Markdown("Choose one family of events at the top: each has rows of its own."))
+        st.caption(Markdown("Choose one family of events above: their rows differ."))
         return
     try:
         answer = answered(shell, asked, analysis, options)
@@ -192,8 +344,8 @@ def _answer(shell: PageShell, asked: Asked, analysis: Analysis, options: Mapping
 
 def answered(
     shell: PageShell, asked: Asked, analysis: Analysis, options: Mapping[str, Any] | None = None
-) -> SeriesAnswer | EventAnswer:
-    """Answer an analysis, once for each state of the rows."""
+) -> Answer | EventAnswer:
+    """Answer an analysis, cached until the rows change."""
     net = asked.net and (asked.net.fees.hash, asked.net.style, asked.net.notional)
     question = repr((str(shell.held.path), analysis.result, options, net, asked.versions))
     return _answered(question, _asked=asked, _analysis=analysis, _options=options or {})

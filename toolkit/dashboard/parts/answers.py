@@ -1,4 +1,4 @@
-"""The answer of an analysis on a page: its chart, its figures or its table, and what to know of it.
+"""The answer of an analysis on a page: chart, figures or table, notes and implausible figures.
 
 Columns, their order and the chart are those of the declaration.
 """
@@ -6,7 +6,7 @@ Columns, their order and the chart are those of the declaration.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -16,12 +16,13 @@ from toolkit.analyses import Analysis
 from toolkit.columns import column
 from toolkit.dashboard.export import hand_over
 from toolkit.dashboard.parts.rows import RowColumn, row_column, show_rows, time_column
-from toolkit.dashboard.screen import st
 from toolkit.dashboard.shell import PageShell, draw, show_metric
+from toolkit.dashboard.widgets import side_by_side, st
 from toolkit.errors import InputError
 from toolkit.foreign import LONGEST, Markdown, markdown
 from toolkit.show.values import figures_text, reason_words
-from toolkit.workspace.answers import SeriesAnswer
+from toolkit.statistics.quality.plausibility import HIGH_RATE, high_rate, notes_of
+from toolkit.workspace.answers import Answer
 from toolkit.workspace.events.event_answers import EventAnswer
 
 _MOST_ROWS, _ROWS_HIGH = 500, 12
@@ -39,12 +40,12 @@ def show_answer(
     quote: str,
     python: str | None,
 ) -> None:
-    """Show an answer in a part of the page, as files and as Python too.
+    """Show an answer in a part of the page, with files and Python.
 
     ``quote`` is the currency of prices.
     """
     rows, analysis = answer.sheet.ordered(), answer.analysis
-    line = st.container(horizontal=True, vertical_alignment="center", gap="small")
+    line = side_by_side()
     with line:
         st.markdown(_heading(shell, answer))
     named = f"{analysis.name}_{answer.asked.window.end}"
@@ -62,7 +63,7 @@ def show_answer(
 
 
 def line_of(text: str) -> Markdown:
-    """Return a line in which commands are between backticks.
+    """Return a line of text with commands between backticks.
 
     >>> line_of("none is held: `rail sync a:* b` loads them")
     'none is held: `rail sync a:* b` loads them'
@@ -85,24 +86,21 @@ def _heading(shell: PageShell, answer: SeriesAnswer | EventAnswer) -> Markdown:
     return Markdown("**{}** · {} to {}").format(title, *map(shell.moment, answer.asked.window))
 
 
-def _draw_chart(shell: PageShell, answer: SeriesAnswer | EventAnswer, key: str) -> None:
-    """Draw the chart with what it takes of the page, or say in a line why it cannot be drawn.
-
-    One of other rows than those of the answer, as of prices themselves, is left out.
-    """
+def _draw_chart(shell: PageShell, answer: Answer | EventAnswer, key: str) -> None:
+    """Draw the chart, or say why it cannot be drawn. One of other rows than these is left out."""
     try:
         figure = drawn(shell, answer.analysis, answer.rows, limit=_MOST_GROUPS)
     except InputError as error:
         if not str(error.value).startswith("no "):
-            st.caption(Markdown("No chart of these rows: it takes {}.").format(error.allowed))
+            st.caption(Markdown("No chart of these rows: it needs {}.").format(error.allowed))
         return
     draw(figure, key=key, headed=False)
 
 
 def drawn(shell: PageShell, analysis: Analysis, rows: pl.DataFrame, **known: Any) -> Any:
-    """Return the chart that an analysis declares of its rows, with what it takes of what is known.
+    """Return the declared chart of rows, with those of the ``known`` arguments that it has.
 
-    Raises `InputError` for rows that it does not take.
+    Raises `InputError` for rows that it cannot draw.
     """
     chart = getattr(charts, analysis.chart)
     known |= {"source": shell.held.source, "timezone": shell.timezone}
@@ -118,8 +116,8 @@ def _columns(answer: SeriesAnswer | EventAnswer) -> list[str]:
     return [*dict.fromkeys(name for name in names if name not in same)]
 
 
-def show_figures(shell: PageShell, answer: SeriesAnswer | EventAnswer, quote: str = "") -> None:
-    """Show the figures of the only row beside each other, each null with its reason."""
+def show_figures(shell: PageShell, answer: Answer | EventAnswer, quote: str = "") -> None:
+    """Show the figures of the only row, each null with its reason."""
     row, result = answer.rows.row(0, named=True), answer.analysis.result
     with st.grid(8, min_column_width=_LEAST_PX):
         for name in _columns(answer):
@@ -135,7 +133,7 @@ def show_figures(shell: PageShell, answer: SeriesAnswer | EventAnswer, quote: st
 def _show_table(
     shell: PageShell, answer: SeriesAnswer | EventAnswer, rows: pl.DataFrame, key: str, quote: str
 ) -> None:
-    """Show the rows. What is null in all of them is named below, with its reason."""
+    """Show the rows. Columns of nulls are named below, with their reason."""
     result, shown = answer.analysis.result, rows.head(_MOST_ROWS)
     columns: list[RowColumn] = []
     rests = _rests(rows)
@@ -170,6 +168,35 @@ def _unknown(rows: pl.DataFrame, names: Iterable[str]) -> dict[str, list[str]]:
 
 
 def _rests(rows: pl.DataFrame) -> list[str]:
-    """Return what all figures rest on, where that is the same of each row."""
+    """Return the basis of all figures that is the same in each row."""
     names = [name for name in ("n", "coverage") if name in rows.columns]
     return [name for name in names if rows[name].n_unique() == 1]
+
+
+def show_implausible(notes: Sequence[str]) -> None:
+    """Show the lines of `plausibility.notes_of`, if there are any."""
+    for note in notes:
+        st.warning(Markdown("{}{}.").format(note[0].upper(), note[1:]))
+
+
+def row_notes(row: Mapping[str, Any]) -> list[str]:
+    """Describe the implausible figures of a row, as `notes_of` does for a table.
+
+    >>> row_notes({"trajectory": "a", "n": 3, "implausible": ""})
+    []
+    """
+    return notes_of(pl.DataFrame({name: [row[name]] for name in ("trajectory", "implausible")}))
+
+
+def high_rate_notes(rates: pl.DataFrame) -> list[str]:
+    """Describe the implausible rates in force, as `notes_of` does.
+
+    ``rates`` is of `toolkit.workspace.snapshot_tables.funding_rates`.
+
+    >>> rates = pl.DataFrame({"symbol": ["A_B"], "leg": ["X.futures"], "rate": [6.9]})
+    >>> high_rate_notes(rates)
+    ['not plausible, A_B:X.futures: a rate is above 5 % per interval, as one in the quote per ...']
+    """
+    odd = rates.filter(high_rate())
+    key = pl.format("{}:{}", "symbol", "leg").alias("trajectory")
+    return notes_of(odd.select(key, pl.lit(HIGH_RATE).alias("implausible")))

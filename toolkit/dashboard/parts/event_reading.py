@@ -1,4 +1,4 @@
-"""The events that the page of events shows: read and paired once for each state of their logs."""
+"""Events of the pages: read and paired once for each state of their logs."""
 
 from __future__ import annotations
 
@@ -9,39 +9,39 @@ from typing import Any
 import polars as pl
 from streamlit import cache_resource
 
-from toolkit.dashboard.formatting import NULL
-from toolkit.dashboard.reading import WAIT_S, Held, StreamVersion
+from toolkit.dashboard.reading import WAIT_S, StoreState, StreamVersion
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventRole
+from toolkit.show.values import NULL
 from toolkit.statistics.events import documents_window, event_lifecycles
 from toolkit.statistics.events.documents import identified
 from toolkit.statistics.events.exposure import with_losses
 from toolkit.store import Store
 
 MOVES = ("spread", "pump", "dump", "splash", "funding")
-"""What an event can be, in the order in which it is listed. A splash is neither pump nor dump."""
+"""The kinds of events in their order. A splash is one neither pump nor dump."""
 
 _DAY_S = 86_400
 _KEEP_S = 600
 
 
-def held_events(held: Held) -> Interval:
-    """Return the window from the oldest document of any log to where the newest log is known."""
+def held_events(held: StoreState) -> Interval:
+    """Return the window from the oldest document of any log to the end of the newest log."""
     logs = held.logs
     end = -(-max(logs["known_until"].fill_null(logs["served_at"])) // 60) * 60
     first = [ts for ts in logs["first_ts"] if ts is not None]
     return Interval(min([*first, end - 86_400]) // 60 * 60, end)
 
 
-def read_documents(held: Held, window: Interval) -> pl.DataFrame:
-    """Read the documents of a window and of the days before that its events need, identified."""
+def read_documents(held: StoreState, window: Interval) -> pl.DataFrame:
+    """Read the identified documents of a window and of the days before that pairing needs."""
     return _documents(held.path, *window, versions=_versions(held))
 
 
-def read_text(held: Held, document: Mapping[str, Any]) -> str | None:
-    """Read the text of a document of `read_documents`, which come without, as it was sent.
+def read_text(held: StoreState, document: Mapping[str, Any]) -> str | None:
+    """Read the original text of a document of `read_documents`.
 
-    None where the store has been read anew under another wire profile since.
+    None if the store was remapped by another wire profile since.
     """
     store, ts = Store(held.path, wait_s=WAIT_S), document["ts"]
     of_its_second = store.events(document["family"], Interval(ts, ts + 1))
@@ -50,42 +50,38 @@ def read_text(held: Held, document: Mapping[str, Any]) -> str | None:
     return next(iter(its_own["document"]), None)
 
 
-def read_lifecycles(held: Held, window: Interval) -> pl.DataFrame:
-    """Pair the documents of a window, with the column ``move``, one of `MOVES`.
+def read_lifecycles(held: StoreState, window: Interval) -> pl.DataFrame:
+    """Return the lifecycles of a window, with the column ``move``, one of `MOVES`.
 
-    A symbol or legs that no document names are a dash. A commit of other streams pairs nothing
-    again.
+    An unknown symbol or legs are a dash.
     """
     found = _lifecycles(held.path, *window, versions=_versions(held), _logs=held.logs)
     return with_losses(found, Store(held.path, wait_s=WAIT_S).gaps())
 
 
 def kept_answer(
-    held: Held, choices: str, question: str, measure: Callable[[], pl.DataFrame]
+    held: StoreState, choices: str, question: str, measure: Callable[[], pl.DataFrame]
 ) -> pl.DataFrame:
-    """Measure events once for each state of their logs.
-
-    ``choices`` are all that the answer to the question rests on beside the logs.
-    """
+    """Measure events, cached until their logs or the ``choices`` change."""
     return _answer(held.path, choices, question, versions=_versions(held), _measure=measure)
 
 
-def log_days(held: Held) -> dict[str, Interval]:
-    """Return of each event log the 24 h before the end of its own answers."""
+def log_days(held: StoreState) -> dict[str, Interval]:
+    """Return the last 24 h of each event log, up to the end of its own answers."""
     known = held.logs.select("family", "known_until").drop_nulls()
     return {family: Interval(end - _DAY_S, end) for family, end in known.iter_rows()}
 
 
-def read_lately(held: Held) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Pair the documents of each log of the day of `log_days` and of the day before.
+def read_lately(held: StoreState) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return documents and lifecycles of each log for `log_days` and the day before.
 
-    The documents come with them. They are those of a week more, which pairing needs.
+    The documents include those of a week more, which pairing needs.
     """
     return _lately(held.path, versions=_versions(held), _held=held)
 
 
 def with_moves(lives: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
-    """Add to lifecycles what each event is: its family, of a splash pump or dump by its opening.
+    """Add ``move`` to lifecycles: the family, for a splash pump or dump by its opening.
 
     >>> lives = pl.DataFrame({"family": ["splash"] * 2, "event": ["a", "b"], "since": [60, 90]})
     >>> documents = pl.DataFrame({"family": ["splash"], "event": ["a"], "ts": [60],
@@ -106,8 +102,8 @@ def with_moves(lives: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
     ).with_columns(pl.col("move").fill_null(pl.col("family")))
 
 
-def _versions(held: Held) -> tuple[StreamVersion, ...]:
-    """Return what changes with every commit of an event log, and with none of another stream."""
+def _versions(held: StoreState) -> tuple[StreamVersion, ...]:
+    """Return what changes with every commit of an event log, and only then."""
     known = held.logs.select("family", "known_until").iter_rows()
     return tuple((*held.versions[f"events/{family}"], until) for family, until in known)
 
@@ -138,7 +134,7 @@ def _documents(
 
 @cache_resource(ttl=_KEEP_S, max_entries=4, show_spinner="Pairing the events")
 def _lately(
-    path: Path, *, versions: tuple[StreamVersion, ...], _held: Held
+    path: Path, *, versions: tuple[StreamVersion, ...], _held: StoreState
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     del versions
     store, days, documents, lifecycles = Store(path, wait_s=WAIT_S), log_days(_held), [], []

@@ -1,4 +1,4 @@
-"""Events counted and listed: how many of each family there were, and the newest of them."""
+"""Events as tables: counts by family, lists of events, of kinds and of transitions."""
 
 from __future__ import annotations
 
@@ -8,13 +8,39 @@ from typing import NamedTuple
 import polars as pl
 
 from toolkit.charts.time_axis import clock_text
-from toolkit.dashboard.parts.lifecycles import size_bps
+from toolkit.dashboard.parts.event_reading import MOVES
 from toolkit.dashboard.parts.rows import RowColumn, row_column, time_column
 from toolkit.foreign import Markdown
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily
-from toolkit.show.events import size_text
-from toolkit.statistics.events import STILL_OPEN
+from toolkit.show.values import lasted_text, reason_words, size_text
+from toolkit.statistics.events import STILL_OPEN, rates, survival
+from toolkit.statistics.events.clusters import clusters_text
+
+SEEN = {
+    "closed": "closed",
+    "open": "still open",
+    "reopened": "over, its close was lost",
+    "orphan_close": "closed, opening not seen",
+    "orphan_update": "neither end seen",
+    "unknown": "of unknown type",
+}
+"""What was observed of an event, by the kind of its lifecycle."""
+
+
+def size_bps() -> pl.Expr:
+    """Build the size of events in bps: of the log spread or price, for funding per 8 h.
+
+    Null if the size is not known, or -100 % or less.
+
+    >>> sizes = {"family": ["spread", "funding", "splash"], "peak": [1.0, 0.1, -100.0]}
+    >>> pl.DataFrame(sizes).select(size_bps().round(1)).to_series().to_list()
+    [99.5, 10.0, None]
+    """
+    size = pl.col("peak")
+    log = pl.when(size > -100).then(10_000 * (size / 100).log1p())
+    funding = pl.col("family") == EventFamily.FUNDING
+    return pl.when(funding).then(100 * size).otherwise(log).alias("peak_bps")
 
 
 class Count(NamedTuple):
@@ -31,8 +57,7 @@ def count_events(
 ) -> list[Count]:
     """Count the events of each family that opened in its window and in the one just before it.
 
-    ``events`` are documents and ``lifecycles`` what `toolkit.statistics.events.event_lifecycles`
-    makes of them. A family without a window is left out.
+    ``lifecycles`` are of the documents ``events``. A family without a window is left out.
 
     >>> events = pl.DataFrame({"family": ["splash"] * 3, "ts": [0, 60, 70]})
     >>> lifecycles = pl.DataFrame({"family": ["splash"] * 2, "t_open": [0, 60]})
@@ -56,18 +81,18 @@ def count_events(
 
 
 def logs_that_end(logs: pl.DataFrame, end: int, timezone: str) -> Markdown:
-    """Name the logs whose own answers end over a minute before a time, "" where none does.
+    """Name the logs that end over a minute before a time, "" without any.
 
     >>> logs = pl.DataFrame({"family": ["spread", "splash"], "known_until": [600, 1200]})
     >>> logs_that_end(logs, 1200, "UTC")
-    'Nothing is known of spread events from 1970-01-01 00:10 UTC on.'
+    'Not loaded yet: spread events from 1970-01-01 00:10 UTC on.'
     >>> logs_that_end(logs, 600, "UTC")
     ''
     """
     early = logs.filter(pl.col("known_until") < end - 60).sort("family")
     ends = zip(early["family"], clock_text(early["known_until"], timezone), strict=True)
     words = [f"{family} events from {clock} {timezone} on" for family, clock in ends]
-    known = Markdown("Nothing is known of {}.")
+    known = Markdown("Not loaded yet: {}.")
     return known.format(Markdown(", ").join(words)) if words else Markdown("")
 
 
@@ -86,9 +111,9 @@ def newest_events(events: pl.DataFrame, limit: int) -> pl.DataFrame:
 def open_events(
     events: pl.DataFrame, lifecycles: pl.DataFrame, family: EventFamily
 ) -> pl.DataFrame:
-    """Return the newest document of each event of a family that has not closed, with its t_open.
+    """Return the newest document of each open event of a family, with its t_open.
 
-    Documents from where the log is no longer known are left out.
+    Documents after the end of the log's answers are left out.
 
     >>> events = pl.DataFrame({"family": ["spread"] * 3, "event": ["a", "a", "b"],
     ...     "ts": [0, 9, 5], "ts_ms": [0, 9000, 5000], "arrival": [0, 2, 1]})
@@ -111,10 +136,9 @@ def open_events(
 def document_columns(
     newest: pl.DataFrame, lifecycles: pl.DataFrame, timezone: str
 ) -> list[RowColumn]:
-    """Build the columns of `newest_events` for `toolkit.dashboard.parts.rows.show_rows`.
+    """Build the columns of `newest_events`.
 
-    The peak is that of the lifecycle which the document belongs to, with its sign. A document
-    without one, such as one of no known word, has its own largest size so far.
+    The peak is that of the document's lifecycle, signed, or without one its own size.
 
     >>> newest = pl.DataFrame({"ts": [90], "event_type": ["spread.closed"], "family": ["spread"],
     ...     "event": ["a"], "symbol": ["A_B"], "legs": [None], "size": [-0.01]})
@@ -132,7 +156,7 @@ def document_columns(
 
 
 def peak_column(events: pl.DataFrame, name: str = "peak_bps", *, narrow: bool = True) -> RowColumn:
-    """Build the column of the peaks of events in bps, each as sent where one points at it."""
+    """Build the column of peaks in bps, with the original size as a tooltip."""
     return RowColumn(
         name,
         "number",
@@ -144,7 +168,7 @@ def peak_column(events: pl.DataFrame, name: str = "peak_bps", *, narrow: bool = 
 
 
 def _peaks(newest: pl.DataFrame, lifecycles: pl.DataFrame) -> pl.DataFrame:
-    """Return the peak and family of each document's lifecycle: the last that had begun by then."""
+    """Return the peak and family of each document's lifecycle, the last begun by then."""
     lives = lifecycles.select("family", "event", "since", "t_close", "peak").sort("since")
     documents = newest.select("family", "event", "ts", "size").with_row_index("row").sort("ts")
     found = documents.join_asof(
@@ -158,3 +182,118 @@ def _peaks(newest: pl.DataFrame, lifecycles: pl.DataFrame) -> pl.DataFrame:
     later = (pl.col("ts") > pl.col("t_close")).fill_null(value=False)
     shown = pl.coalesce(pl.when(~later).then("peak"), "size").alias("peak")
     return found.select(shown, "family")
+
+
+def event_columns(lives: pl.DataFrame, timezone: str) -> list[RowColumn]:
+    """Build the columns of lifecycles of `toolkit.dashboard.parts.event_reading`.
+
+    >>> lives = pl.DataFrame({"move": ["pump"], "family": ["splash"], "symbol": ["A_B"],
+    ...     "legs": ["X.spot"], "t_open": [0], "duration_s": [90.0], "kind": ["closed"],
+    ...     "peak": [1.0], "near_lost": [None]})
+    >>> [column.texts[0] for column in event_columns(lives, "UTC")]
+    ['pump', '01-01 00:00', 'A_B', 'X.spot', '99.5', '1 min 30 s', 'closed']
+    """
+    lasted = [lasted_text(*row) for row in lives.select("duration_s", "kind").iter_rows()]
+    lost = row_column(lives, "near_lost", narrow=False)
+    return [
+        row_column(lives, "move"),
+        time_column(lives, "t_open", timezone, year=False),
+        *(row_column(lives, name) for name in ("symbol", "legs")),
+        peak_column(lives),
+        row_column(lives, "duration_s", shown=lasted, narrow=False),
+        RowColumn("seen", "text", [SEEN[kind] for kind in lives["kind"]], narrow=False),
+        *([lost] if lives["near_lost"].count() else []),
+    ]
+
+
+def kinds_of_events(lives: pl.DataFrame, held: pl.DataFrame, *, any_state: bool) -> pl.DataFrame:
+    """Build one row per kind of event: rate, survival, and the largest event.
+
+    ``lives`` are lifecycles of one window, ``held`` the stretches that their logs cover. Columns:
+    move, ``events`` (those that touch the window), event_id, symbol, legs, family and peak of the
+    largest, preferably one that opened in the window, and with ``any_state`` those of
+    `toolkit.statistics.events.rates` and `toolkit.statistics.events.survival`.
+    """
+    window = pl.col("t_open").is_between("window_start", "window_end", closed="left")
+    largest = (
+        lives.with_columns(inside=window.fill_null(value=False), size=pl.col("peak").abs())
+        .sort("inside", "size", "since", descending=True, nulls_last=True)
+        .group_by("move", maintain_order=True)
+        .agg(pl.col("event_id", "symbol", "legs", "family", "peak").first(), events=pl.len())
+    )
+    order = pl.col("move").replace_strict({move: at for at, move in enumerate(MOVES)})
+    found = largest.sort(order)
+    if not any_state or found.is_empty():
+        return found
+    measured = {
+        "rate": rates(lives, ["move"], held=held),
+        "median_life": survival(lives, ["move"], held=held),
+    }
+    for name, figures in measured.items():
+        own = figures.rename({each: f"{name}_{each}" for each in ("cluster", "n_clusters")})
+        more = own.select("move", pl.exclude(found.columns))
+        found = found.join(more, on="move", how="left", maintain_order="left")
+    return found
+
+
+def kind_columns(kinds: pl.DataFrame) -> list[RowColumn]:
+    """Build the columns of `kinds_of_events`. Tooltips of bounds give clusters or a reason."""
+    columns = [row_column(kinds, "move"), row_column(kinds, "events")]
+    if "rate_per_day" in kinds.columns:
+        columns += [
+            row_column(kinds, "rate_per_day"),
+            *_bounds(kinds, "rate", "rate_lower_per_day", "rate_upper_per_day"),
+            row_column(kinds, "median_life_s"),
+            *_bounds(kinds, "median_life", "median_life_lower_s", "median_life_upper_s"),
+            row_column(kinds, "open", narrow=False),
+            RowColumn("coverage", "bar", kinds["coverage"].to_list(), narrow=False),
+        ]
+    of_largest = kinds.rename({"symbol": "largest_symbol", "legs": "largest_legs"})
+    return [
+        *columns,
+        peak_column(kinds, "largest_bps"),
+        row_column(of_largest, "largest_symbol"),
+        row_column(of_largest, "largest_legs", narrow=False),
+    ]
+
+
+def _bounds(kinds: pl.DataFrame, figure: str, *names: str) -> list[RowColumn]:
+    """Build the columns of an interval's bounds, which allow for clusters of events."""
+    clusters = kinds.select(f"{figure}_cluster", f"{figure}_n_clusters").rows()
+    return [
+        row_column(
+            kinds,
+            name,
+            titles=[
+                reason_words(row, name) or clusters_text(*each)
+                for row, each in zip(kinds.iter_rows(named=True), clusters, strict=True)
+            ],
+            narrow=False,
+        )
+        for name in names
+    ]
+
+
+def transition_columns(documents: pl.DataFrame, timezone: str) -> list[RowColumn]:
+    """Build the columns of an event's documents as transitions.
+
+    >>> documents = pl.DataFrame({"ts": [0], "ts_ms": [250], "event_type": ["spread.closed"],
+    ...     "magnitude_pct": [1.0], "peak_pct": [2.5], "differential_pct_8h": [None],
+    ...     "close_reason": ["converged"]})
+    >>> [column.texts[0] for column in transition_columns(documents, "UTC")]
+    ['spread.closed', '1970-01-01 00:00:00.250', '1.000', '–', '2.500', 'converged']
+    """
+    times = [
+        f"{f'{time}:00'[:19]}.{ms % 1000:03}"
+        for time, ms in zip(clock_text(documents["ts"], timezone), documents["ts_ms"], strict=True)
+    ]
+    sizes = documents.with_columns(
+        pl.col("magnitude_pct", "differential_pct_8h", "peak_pct").cast(pl.Float64)
+    )
+    return [
+        row_column(documents, "event_type"),
+        RowColumn("ts_ms", "text", times, of=timezone),
+        *(row_column(sizes, name) for name in ("magnitude_pct", "differential_pct_8h")),
+        row_column(sizes, "peak_pct", narrow=False),
+        row_column(documents, "close_reason", narrow=False),
+    ]

@@ -1,6 +1,6 @@
-"""Recent values of streams: the newest one, its line over a day, and how unusual it is.
+"""Recent values of streams: the newest one, a line over a day, and its percentile.
 
-Windows end at whole hours, so that within an hour only what has new rows is read again.
+Windows end at whole hours, so that within an hour only streams with new rows are read again.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import polars as pl
 
-from toolkit.dashboard.reading import SPREADS, Held, StreamVersion, measure_each
+from toolkit.dashboard.reading import SPREADS, StoreState, StreamVersion, measure_each
 from toolkit.intervals import Interval
 from toolkit.market import Family
 from toolkit.statistics.families import extent_of
@@ -28,12 +28,12 @@ def newest_end(streams: pl.DataFrame, *kinds: str) -> int | None:
     return extent and extent.end
 
 
-def spreads_lately(held: Held, keys: Iterable[str] | None = None) -> pl.DataFrame:
-    """Measure the last 24 h of spreads, of all that are held where no keys are given.
+def spreads_lately(held: StoreState, keys: Iterable[str] | None = None) -> pl.DataFrame:
+    """Measure the last 24 h of spreads, by default of all stored ones.
 
     One row for each with a row in that time: trajectory, ts (s UTC, of the newest observation),
-    last (bps, log), line (list of means of half an hour, bps, null where there is none, the newest
-    last). The 24 h end where the newest row of any spread does.
+    last (bps, log), line (list of half-hourly means, bps, nullable, oldest first). The 24 h end
+    with the newest row of any spread.
     """
     end = newest_end(held.streams, *SPREADS)
     if end is None:
@@ -49,13 +49,13 @@ def spreads_lately(held: Held, keys: Iterable[str] | None = None) -> pl.DataFram
     return pl.concat(found).with_columns(line)
 
 
-def spread_percentiles(held: Held, values: pl.DataFrame) -> pl.DataFrame:
-    """Compare values with the observations of the last 7 days: the percentile of each in its own.
+def spread_percentiles(held: StoreState, values: pl.DataFrame) -> pl.DataFrame:
+    """Return the percentile of values among their stream's observations of the last 7 days.
 
-    ``values`` has stream and bps (of the log spread, the way round in which the stream is held).
-    One row for each that is held: stream, n, percentile (null of fewer than 100 observations). The
-    7 days end where the newest row of any stream of the kind does, as on the page of spreads. Rows
-    of before the newest whole hour that come late count from the next hour on.
+    ``values`` has stream and bps (log spread in the stored orientation). One row for each stored
+    stream: stream, bps, n, percentile (null for fewer than 100 observations). The 7 days end with
+    the newest row of any stream of the kind. Rows from before the newest whole hour that come late
+    count from the next hour on.
     """
     found = [pl.DataFrame(schema=_COMPARED)]
     for kind in SPREADS:
@@ -64,7 +64,7 @@ def spread_percentiles(held: Held, values: pl.DataFrame) -> pl.DataFrame:
         if end is None or not _held_of(held, kind, keys, held.versions):
             continue
         hour = end // _HOUR_S * _HOUR_S
-        # what tells whether older rows came or changed, in place of how many there are
+        # changes with older rows, but not with each new row
         firsts = held.streams.select("stream", "first_ts", "revisions").iter_rows()
         lasting = {key: (*held.versions[key][:4], *first) for key, *first in firsts}
         parts = (
@@ -92,12 +92,12 @@ def spread_percentiles(held: Held, values: pl.DataFrame) -> pl.DataFrame:
     return pl.concat(found)
 
 
-def funding_lately(held: Held, keys: Iterable[str]) -> pl.DataFrame:
-    """Measure the last 30 days of differentials of funding pairs.
+def funding_lately(held: StoreState, keys: Iterable[str]) -> pl.DataFrame:
+    """Measure the last 30 days of differentials of funding pairs, up to the newest whole hour.
 
     One row for each with a differential in that time: trajectory, positive_share, negative_share
-    (of the time known), flips, days (known), line (list of the means of 8 h over 7 days, % a year,
-    null where there is none, the newest last). The 30 days end at the newest whole hour.
+    (of the time known), flips, days (known), line (list of 8-hourly means over 7 days, % a year,
+    nullable, oldest first).
     """
     rows = held.streams.filter(kind=Family.FUNDING.value)["last_ts"].drop_nulls().sort()
     empty = pl.DataFrame(schema=_STEADY)
@@ -111,7 +111,7 @@ def funding_lately(held: Held, keys: Iterable[str]) -> pl.DataFrame:
 
 
 def _held_of(
-    held: Held, kind: str, keys: Iterable[str], versions: dict[str, StreamVersion]
+    held: StoreState, kind: str, keys: Iterable[str], versions: dict[str, StreamVersion]
 ) -> dict[str, StreamVersion]:
     """Select the versions of the keys of a kind that have rows."""
     known = set(held.streams.filter(pl.col("rows") > 0, kind=kind)["stream"])
@@ -140,7 +140,7 @@ def _observed(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _lines(rows: pl.DataFrame, start: int, _end: int) -> pl.DataFrame:
-    """Return the newest observation of each, and the means of half hours from ``start`` on."""
+    """Return the newest observation, and half-hourly means from ``start`` on."""
     observed = _observed(rows)
     buckets = pl.DataFrame({"bucket": pl.Series(range(_BUCKETS + 2), dtype=pl.Int64)})
     means = observed.group_by("trajectory", bucket=(pl.col("ts") - start) // _BUCKET_S).agg(

@@ -1,10 +1,10 @@
-"""A table whose rows open by click and by keyboard, with cells that are read at a glance."""
+"""A table whose rows open by click and by keyboard, with bars, lines and maps in its cells."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import polars as pl
@@ -12,10 +12,29 @@ import polars as pl
 from toolkit.charts.theme import STATE_COLOURS
 from toolkit.charts.time_axis import clock_text
 from toolkit.columns import Column, column
-from toolkit.dashboard.formatting import heading
-from toolkit.dashboard.screen import component, st
+from toolkit.dashboard.widgets import component, st
 from toolkit.foreign import Markdown, plain
-from toolkit.show.values import NULL, reason_words, value_text
+from toolkit.show.values import NULL, heading_of, reason_words, value_text
+
+
+def heading(name: str, of: str = "", *, result: str = "", long: bool = False) -> str:
+    """Return the heading of a column of a ``result`` with its unit, the short one unless ``long``.
+
+    ``of`` is added to it: a time zone, a currency, a window or a level.
+
+    >>> heading("spread_std_log_bps"), heading("last_percentile", "7 d")
+    ('std dev (bps)', 'percentile, 7 d')
+    >>> heading("opened_at", "Asia/Tokyo"), heading("price_std", "USD", result="spread.summary")
+    ('opened at (Asia/Tokyo)', 'std dev (USD)')
+    """
+    one = column(name, result)
+    if not of:
+        return heading_of(one, short=not long)
+    if one.unit in ("UTC", "UTC ms", "quote"):
+        return f"{heading_of(one, short=not long)} ({of})"
+    words = f"{one.heading if long else one.short}, {of}"
+    return heading_of(replace(one, heading=words))
+
 
 _ROWS = component("rows", "table", "ages")
 _ROW_PX = 27
@@ -28,18 +47,17 @@ Kind = Literal["text", "number", "bar", "line", "map", "age"]
 
 @dataclass(frozen=True, slots=True)
 class RowColumn:
-    """One column: the name of a declared one, and of each row the value that it sorts by.
+    """One column: the name of a declared one, and the value of each row, by which it sorts.
 
-    Heading, unit and decimals are those of `toolkit.columns`: the short heading, or the ``long``
-    one, of any ``result`` where none is named. ``of`` is what the heading names beside it: a zone
-    of time, a window or a level.
+    Heading, unit and decimals are those of `toolkit.columns` for the ``result``, if named. ``of``
+    and ``long`` are those of `heading`.
 
     Values by kind: ``text``, ``number``, ``bar`` (share or percent), ``line`` (numbers in equal
-    steps of time, null where unknown), ``map`` (runs of equal cells: their number and the percent
-    of each `LedgerState`), ``age`` (s, which the browser counts on). None is a dash. ``limits``:
-    the ages (s) at which one turns amber and red. ``cells``: start (s UTC) and length (s) of a
-    map's cells. ``shown`` replaces the value in its cell, ``titles`` are tooltips, such as why it
-    is a dash, ``help`` is the tooltip of the heading. A phone leaves out what is not ``narrow``.
+    time steps, nullable), ``map`` (runs of equal cells: their number and the percent of each
+    `LedgerState`), ``age`` (s, counted on by the browser). None is a dash. ``limits`` are the ages
+    (s) that turn amber and red, ``cells`` start (s UTC) and length (s) of a map's cells. ``shown``
+    replaces the values in cells, ``titles`` are their tooltips, ``help`` that of the heading. A
+    phone has only the ``narrow`` columns.
     """
 
     name: str
@@ -57,17 +75,17 @@ class RowColumn:
 
     @property
     def column(self) -> Column:
-        """What is declared of it."""
+        """Its declaration."""
         return column(self.name, self.result)
 
     @property
     def heading(self) -> str:
-        """The heading, with the unit and what it is ``of``."""
+        """The heading with the unit."""
         return heading(self.name, self.of, result=self.result, long=self.long)
 
     @property
     def texts(self) -> list[str]:
-        """What each cell shows. Of a line it is what it says in words.
+        """The text of each cell, for a line in words.
 
         >>> RowColumn("spread_mean_log_bps", "number", [1234.5, None]).texts
         ['1,234.50', '–']
@@ -97,14 +115,14 @@ class RowColumn:
 
     def _line_words(self, known: list[float]) -> str:
         if len(known) < 2:
-            return "fewer than two values are held"
+            return "fewer than two values"
         ends = (known[0], known[-1], min(known), max(known))
         first, last, low, high = (value_text(each, self.column) for each in ends)
         return f"from {first} to {last}, lowest {low}, highest {high}"
 
     @property
     def data(self) -> dict[str, Any]:
-        """What the script gets."""
+        """The data of the script."""
         right = _CLASSES.get(self.kind, "")
         return {
             "name": self.heading,
@@ -121,7 +139,7 @@ class RowColumn:
 def row_column(
     frame: pl.DataFrame, name: str, *, kind: Kind | None = None, result: str = "", **options: Any
 ) -> RowColumn:
-    """Build the column of a frame's: of its texts or numbers, each null with its reason.
+    """Build the column of a frame's texts or numbers, each null with its reason.
 
     >>> frame = pl.DataFrame({"half_life_s": [None], "half_life_reason": ["too_few"]})
     >>> row_column(frame, "half_life_s").titles
@@ -157,7 +175,7 @@ def _meant(one: Column) -> str:
 
 
 def _rounded(value: float) -> float:
-    """Round a number to seven digits, which tell it from others in the order.
+    """Round a number to seven digits, enough to sort by.
 
     >>> _rounded(1.23456789), _rounded(86_400)
     (1.234568, 86400)
@@ -166,7 +184,7 @@ def _rounded(value: float) -> float:
 
 
 def _drawn(line: Sequence[float | None]) -> list[float | None]:
-    """Round the values of a line to a hundredth of its height or finer: it is 18 px high.
+    """Round the values of a line to a hundredth of its height or finer.
 
     >>> _drawn([1.23456, None, 4.0]), _drawn([1080.4, 247.6])
     ([1.23, None, 4.0], [1080, 248])
@@ -190,11 +208,11 @@ def show_rows(
     *,
     opens: bool = True,
 ) -> None:
-    """Draw the table. `opened_key` has the key of the row that was opened.
+    """Draw the table. `opened_key` returns the key of the row that was opened.
 
-    The first column is of texts, buttons where a row ``opens``. ``keys`` has one key per row,
-    ``label`` is read to who cannot see it. More rows than ``most`` are scrolled. A column without
-    any value is left out. Order, scroll and focus outlast a new run of the page.
+    The first column is of texts, which are buttons if rows open. ``keys`` has one key per row,
+    ``label`` is for screen readers. More rows than ``most`` scroll. A column without any value is
+    left out. Order, scroll and focus outlast a new run of the page.
     """
     state = st.session_state
     known = [one for one in columns[1:] if any(value is not None for value in one.values)]
@@ -208,16 +226,16 @@ def show_rows(
         "keys": list(keys),
         "columns": [column.data for column in columns],
         "opens": opens,
-        # the most: rows.js makes it end in the middle of a row
+        # at most: rows.js makes it end in the middle of a row
         "most_px": _ROW_PX * (2 * most + 3) // 2 if len(keys) > most else None,
     }
     _ROWS(data=data, key=key, on_opened_change=keep)
 
 
 def opened_key(key: str) -> str | None:
-    """Return the key of the row of a table that was opened since, once. None where none was.
+    """Return the key of the row that was opened since the last run, once, else None.
 
-    It is known before the table is drawn again, so that a page need not be built to be left.
+    It is known before the table is drawn again, so that a page can be left without building it.
     """
     opened = st.session_state.pop(f"{key}_opened", None)
     return opened if isinstance(opened, str) else None

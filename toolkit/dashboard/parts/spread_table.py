@@ -1,4 +1,4 @@
-"""The rows of the page of spreads: one a trajectory with its figures, and which are kept."""
+"""The rows of the page Spreads: one per trajectory with its figures, their filters and order."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from toolkit.charts.subject import subject_of
+from toolkit.charts.view import subject_of
 from toolkit.dashboard.export import literal
 from toolkit.dashboard.fee_choice import python_costs
 from toolkit.dashboard.parts.age import stream_ages
-from toolkit.dashboard.reading import SPREADS
-from toolkit.show.half_life import spread_notes
+from toolkit.dashboard.reading import SPREADS, StoreState, StreamVersion, measure_each
+from toolkit.intervals import Interval
 from toolkit.statistics.fees import FeeModel, Style
-from toolkit.statistics.screening import SPREAD_ORDER, Ranking
+from toolkit.statistics.screening import SPREAD_ORDER, Ranking, spread_figures, with_q_values
+from toolkit.statistics.spread import net_summary
+from toolkit.statistics.spread.level import Level
+from toolkit.statistics.spread.notes import spread_notes
 from toolkit.workspace.screening import Screening, markets_of
 
 FIGURES = (
@@ -44,17 +47,14 @@ NET = ("net_share", "net_mean_bps", "edge_q_value", "edge_tests", "cost_bps")
 
 
 class SpreadFilters(NamedTuple):
-    """Which spreads are kept, and in which order.
-
-    ``arguments`` are some of `toolkit.workspace.Workspace.screen`, ``where`` among them.
-    """
+    """The filters and order of spreads, as arguments of `toolkit.workspace.Workspace.screen`."""
 
     kind: str = "spread"
     arguments: Mapping[str, Any] = {}
     sort: str = SPREAD_ORDER
 
     def applied(self, lines: pl.DataFrame) -> pl.DataFrame:
-        """Select the rows that are kept, in their order.
+        """Filter and sort the rows.
 
         >>> lines = pl.DataFrame({"trajectory": ["A_B:X.spot:Y.spot", "C_D:Y.spot:Z.spot"],
         ...                       "spread_last_size_log_bps": [30.0, None], "last_z": [0.0, 1.0]})
@@ -75,7 +75,7 @@ class SpreadFilters(NamedTuple):
         symbols: Collection[str],
         costs: tuple[FeeModel, Style] | None,
     ) -> str:
-        """Build the lines of Python that give the same rows.
+        """Build the Python that gives the same rows.
 
         >>> window = ("2026-11-01", "2026-11-02")
         >>> print(SpreadFilters(arguments={"exclude_symbols": ["C_D"]}).python(
@@ -141,16 +141,14 @@ def spread_lines(
 ) -> pl.DataFrame:
     """Build one row per spread of the catalogue, in the order of the keys.
 
-    ``catalogue`` is of `toolkit.store.Store`. ``figures`` and ``beyond`` are what
-    `toolkit.dashboard.parts.spreads_measured` measures over one window, the latter of a level.
-    ``recent`` has `toolkit.dashboard.parts.lately`. Each lacks a trajectory without a
-    row then. ``asked`` has the trajectories that were asked for in the window. ``now`` is the
-    service's clock (s). ``net`` is of `toolkit.statistics.spread.net_summary`, None for gross
-    figures alone.
+    ``catalogue`` is `Store.catalogue`. ``figures``, ``beyond`` and ``net`` (None for gross figures
+    alone) are of `measure_figures`, `measure_level` and `measure_net` over one window, ``recent``
+    of `toolkit.dashboard.parts.lately`; each may lack trajectories. ``asked`` are those requested
+    in the window. ``now`` is the service's clock (s).
 
     Columns: those of `spread_names`, `FIGURES`, level_share, level_per_day, recent (list),
     those of `toolkit.dashboard.parts.age.stream_ages` and notes (what is unusual, and why a figure
-    is null, "" where nothing is). With ``net`` also `NET` and cost_lacks.
+    is null, "" for nothing). With ``net`` also `NET` and cost_lacks.
     """
     spreads = catalogue.filter(pl.col("kind").is_in(SPREADS)).rename({"stream": "trajectory"})
     parts = [
@@ -174,8 +172,47 @@ def spread_lines(
 def _notes(line: dict[str, Any]) -> str:
     if not line["n"]:
         return (
-            "asked, no observation in the window"
+            "loaded, but no observation in the window"
             if line["asked"]
-            else "never asked for in the window"
+            else "not loaded for the window"
         )
     return "; ".join(spread_notes(line))
+
+
+_Versions = dict[str, StreamVersion] | None
+
+
+def measure_figures(
+    held: StoreState, kind: str, window: Interval, versions: _Versions = None
+) -> pl.DataFrame:
+    """Measure `toolkit.statistics.screening.spread_figures` of every spread, with the q-values.
+
+    ``kind`` is spread or snapshot-spread (with coverage by polls). ``versions`` are as for
+    `toolkit.dashboard.reading.measure_each`.
+    """
+    question = f"figures of {sorted(versions or ())}"
+    return with_q_values(
+        measure_each(held, kind, window, question, spread_figures, versions=versions)
+    )
+
+
+def measure_level(held: StoreState, kind: str, window: Interval, level: Level) -> pl.DataFrame:
+    """Measure `toolkit.statistics.spread.level.Level.measure` of every spread."""
+    fees = level.fees and level.fees.hash
+    question = f"beyond {level.bps} {level.absolute} {fees} {level.style} {level.notional}"
+    return measure_each(held, kind, window, question, level.measure)
+
+
+def measure_net(
+    held: StoreState,
+    kind: str,
+    window: Interval,
+    fees: FeeModel,
+    style: Style,
+    *,
+    versions: _Versions = None,
+) -> pl.DataFrame:
+    """Measure `toolkit.statistics.spread.net_summary` of every spread, with the q-values."""
+    question = f"net {fees.hash} {style} of {sorted(versions or ())}"
+    costs: dict[str, Any] = {"versions": versions, "fees": fees, "style": style}
+    return with_q_values(measure_each(held, kind, window, question, net_summary, **costs))

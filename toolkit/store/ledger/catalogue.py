@@ -221,10 +221,10 @@ def answer_words(known: Ledger | None, rows: int) -> str:
 
     >>> from toolkit.store import Edge
     >>> [answer_words(*each) for each in ((None, 0), (Ledger(None), 0), (Ledger(Edge(9)), 0))]
-    ['never asked', 'no answer', 'nothing there']
+    ['not requested yet', 'no answer', 'nothing there']
     """
     if known is None:
-        return "never asked"
+        return "not requested yet"
     if known.edge is None:
         return "no answer"
     return "held" if rows else "nothing there"

@@ -1,21 +1,124 @@
-"""The choice of events on their page: one row of widgets and the brush, kept in the page's link."""
+"""The choices of the page Events: its filters, window and zoom, kept in its link."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import polars as pl
 
 from toolkit.dashboard.choice import Choices, Marked, OneOf, SomeOf, Zoom
+from toolkit.dashboard.export import literal
 from toolkit.dashboard.link import SHORT_PRESETS
-from toolkit.dashboard.parts.lifecycles import STATES, Filter
-from toolkit.dashboard.screen import Screen, st
+from toolkit.dashboard.widgets import Container, st
 from toolkit.foreign import Markdown, plain
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily
+from toolkit.statistics.events import STILL_OPEN
+
+STATES = {"any": None, "open": True, "over": False}
+"""Whether an event is still open, by its word in a link."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """The events to show. An empty tuple keeps all, state is one of `STATES`.
+
+    >>> Filter(("spread",), ("BTC_USDT",), (), "any").words
+    'spread events, BTC_USDT'
+    >>> Filter((), (), ("AURORA",), "open").words
+    'all events, all symbols, on AURORA, open'
+    """
+
+    families: tuple[str, ...] = ()
+    symbols: tuple[str, ...] = ()
+    exchanges: tuple[str, ...] = ()
+    state: str = "any"
+
+    @property
+    def words(self) -> str:
+        """The filter as the subject of a chart."""
+        parts = [
+            f"{' and '.join(self.families) or 'all'} events",
+            _some(self.symbols) or "all symbols",
+        ]
+        if self.exchanges:
+            parts.append(f"on {_some(self.exchanges)}")
+        if self.state != "any":
+            parts.append(self.state)
+        return ", ".join(parts)
+
+    def documents(self, events: pl.DataFrame) -> pl.DataFrame:
+        """Select documents, or lifecycles, by family, symbol and exchange (of either leg).
+
+        >>> events = pl.DataFrame({"family": ["spread", "splash"], "symbol": ["A_B", "A_B"],
+        ...                        "legs": ["X.spot → Y.spot", "Y.spot"]})
+        >>> Filter(exchanges=("X",)).documents(events)["family"].to_list()
+        ['spread']
+        """
+        kept = pl.lit(value=True)
+        if self.families:
+            kept &= pl.col("family").is_in(self.families)
+        if self.symbols:
+            kept &= pl.col("symbol").is_in(self.symbols)
+        if self.exchanges:
+            kept &= pl.col("legs").str.contains(self._legs).fill_null(value=False)
+        return events.filter(kept)
+
+    @property
+    def _legs(self) -> str:
+        """The pattern of legs that have one of the exchanges."""
+        return rf"(^| → )({'|'.join(map(re.escape, self.exchanges))})\."
+
+    def lifecycles(self, lifecycles: pl.DataFrame) -> pl.DataFrame:
+        """Select lifecycles by state, family, symbol and exchange.
+
+        >>> lives = pl.DataFrame({"kind": ["open", "closed"], "family": "spread"})
+        >>> Filter(state="over").lifecycles(lives)["kind"][0]
+        'closed'
+        """
+        wanted = STATES[self.state]
+        still = pl.col("kind").is_in(STILL_OPEN)
+        kept = self.documents(lifecycles)
+        return kept if wanted is None else kept.filter(still == wanted)
+
+    def python(self, store: str, window: tuple[str, str], held: Sequence[str]) -> str:
+        """Build the Python that gives the same lifecycles from the stored logs.
+
+        >>> lines = Filter(symbols=("A_B",)).python("rail.duckdb", ("2026-11-01", "2026-11-02"), [])
+        >>> print(lines.splitlines()[-1])
+        lives = lives.filter(pl.col("symbol").is_in(["A_B"]))
+        """
+        families = [family for family in held if not self.families or family in self.families]
+        lines = [
+            "import polars as pl",
+            "import toolkit as tk",
+            "",
+            f"rail = tk.open({literal(store)})",
+            f"logs = [rail.events(family, {', '.join(map(literal, window))})",
+            f"        for family in {literal(families)}]",
+            "lives = pl.concat([log.lifecycles() for log in logs])",
+        ]
+        if self.symbols:
+            lines.append(f'lives = lives.filter(pl.col("symbol").is_in({literal(self.symbols)}))')
+        if self.exchanges:
+            pattern = literal(self._legs)
+            lines.append(f'lives = lives.filter(pl.col("legs").str.contains({pattern}))')
+        if (wanted := STATES[self.state]) is not None:
+            still = f'pl.col("kind").is_in({literal(STILL_OPEN)})'
+            lines.append(f"lives = lives.filter({'' if wanted else '~'}{still})")
+        return "\n".join(lines)
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 2} more" if len(names) > 2 else ""
+    return ", ".join(names[:2]) + more
+
 
 ZOOM = Zoom("zoom", Markdown("⤢ Zoom out"), None, key="events_zoom")
-"""The stretch that is brushed."""
+"""The stretch selected in the timeline."""
 
 _SOME: dict[str, Any] = {"format_func": plain, "placeholder": "all"}
 FILTERS = (
@@ -29,7 +132,7 @@ FILTERS = (
         allowed=tuple(STATES),
     ),
 )
-"""What the popover Filters has, in this order."""
+"""The filters in the popover, in this order."""
 
 CHOICES = Choices(
     "events",
@@ -57,7 +160,7 @@ CHOICES = Choices(
 
 
 class AskedEvents(NamedTuple):
-    """The filter, the window that ends with what is held, and the part of it that is brushed."""
+    """The filter, the window up to the end of the logs, and the part selected in it."""
 
     chosen: Filter
     window: Interval
@@ -65,14 +168,14 @@ class AskedEvents(NamedTuple):
 
     @property
     def view(self) -> Interval:
-        """The stretch of time that is listed and measured."""
+        """The stretch that is listed and measured."""
         return self.zoom or self.window
 
 
-def choose_events(bar: Screen, documents: pl.DataFrame, window: Interval) -> AskedEvents:
-    """Draw the widgets, filled from the link, and keep the link in step with them.
+def choose_events(bar: Container, documents: pl.DataFrame, window: Interval) -> AskedEvents:
+    """Draw the widgets, filled from the link, and write the link.
 
-    ``documents`` are those of the window, of which the symbols and exchanges are offered.
+    The symbols and exchanges of ``documents`` are offered.
     """
     exchanges = pl.concat([documents["buy_exchange"], documents["sell_exchange"]])
     known = {"symbol": documents["symbol"], "exchange": exchanges}
@@ -102,7 +205,7 @@ def choose_events(bar: Screen, documents: pl.DataFrame, window: Interval) -> Ask
 
 
 def _within(zoom: Interval | None, window: Interval) -> Interval | None:
-    """Cut the brushed stretch to the window, None where nothing or all is left of it."""
+    """Cut the zoom to the window, None if nothing is left or it is the whole window."""
     if zoom is None:
         return None
     cut = Interval(max(zoom.start, window.start), min(zoom.end, window.end))

@@ -1,33 +1,32 @@
-"""One event: the prices around it, what they did after it, its documents, and its neighbours."""
+"""One event: the rows around it, what prices did after it, its documents and neighbours."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import msgspec
 import polars as pl
 
 from toolkit.charts import Figure, funding_chart, price_chart, spread_chart
-from toolkit.charts.subject import subject_of
 from toolkit.charts.theme import FAMILY_COLOURS
 from toolkit.charts.time_axis import clock_text
+from toolkit.charts.view import subject_of
 from toolkit.columns import column
 from toolkit.dashboard.desk import held_symbols
-from toolkit.dashboard.link import Choice
+from toolkit.dashboard.link import Choice, go_to
 from toolkit.dashboard.loads import LOGS, Load, LoadPart, load_button, offer
-from toolkit.dashboard.navigation import go_to
 from toolkit.dashboard.parts.event_reading import read_documents, read_text
-from toolkit.dashboard.parts.event_rows import transition_columns
-from toolkit.dashboard.parts.lifecycles import SEEN, around, pretty, size_bps
+from toolkit.dashboard.parts.event_tables import SEEN, size_bps, transition_columns
 from toolkit.dashboard.parts.rows import opened_key, show_rows
 from toolkit.dashboard.reading import measure_following, read_rows
-from toolkit.dashboard.screen import st
 from toolkit.dashboard.shell import PageShell, draw
+from toolkit.dashboard.widgets import side_by_side, st
+from toolkit.errors import InputError
 from toolkit.foreign import Markdown, file_name, html, markdown
 from toolkit.intervals import Interval
-from toolkit.market import EventFamily, Family, Trajectory
-from toolkit.show.events import lasted_text, size_text
-from toolkit.show.values import NULL, figures_text, heading_of, value_text
+from toolkit.market import EventFamily, Family, Leg, Symbol, Trajectory
+from toolkit.show.values import NULL, figures_text, heading_of, lasted_text, size_text, value_text
 from toolkit.statistics.events import detections, event_lifecycles
 from toolkit.workspace.snapshot_tables import held_stream
 
@@ -45,13 +44,13 @@ class ShownEvent(NamedTuple):
 
     @property
     def span(self) -> Interval:
-        """Its time from the first to the last document, in whole minutes, one at least."""
+        """The time from its first to its last document, in whole minutes, at least one."""
         start = self.documents["ts"][0] // 60 * 60
         return Interval(start, max(start + 60, -(-self.documents["ts"][-1] // 60) * 60))
 
 
 def clicked_event(chart: str, lives: pl.DataFrame) -> str | None:
-    """Return the id of the event whose bar was clicked on in a chart, None where none was."""
+    """Return the id of the event whose bar was clicked in a chart, None without a click."""
     clicked = opened_key(chart)
     if clicked is None:
         return None
@@ -59,9 +58,9 @@ def clicked_event(chart: str, lives: pl.DataFrame) -> str | None:
 
 
 def find_event(shell: PageShell, event_id: str, documents: pl.DataFrame) -> ShownEvent | None:
-    """Return the event that a document of that id is of, None where the store holds none.
+    """Return the event with a document of that id, None if it is not stored.
 
-    ``documents`` are what is looked through first, then all that is held.
+    ``documents`` are searched first, then the whole store.
     """
     found = _event_of(shell, event_id, documents)
     if found is None or found.life["t_open"] is None:
@@ -92,9 +91,9 @@ def _event_of(shell: PageShell, event_id: str, documents: pl.DataFrame) -> Shown
 
 
 def show_event(shell: PageShell, event_id: str, shown: ShownEvent | None, alike: pl.Series) -> None:
-    """Show the event. ``alike`` are the ids of those of its kind, in the order of time."""
+    """Show the event. ``alike`` are the ids of its kind, oldest first."""
     if shown is None:
-        lacking = Markdown("The link asks for {}, which is not in the events that are held.")
+        lacking = Markdown("The link asks for {}, which is not in the stored events.")
         st.warning(lacking.format(markdown(f"event={event_id}")))
         load_button(shell.held, LOGS, "load_of_link")
         return
@@ -124,7 +123,7 @@ def _show_head(shell: PageShell, event_id: str, shown: ShownEvent, alike: pl.Ser
         value_text(bps.item(), column("peak_bps", "tables"), unit=True),
         SEEN[life["kind"]],
     )
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+    with side_by_side():
         st.markdown(Markdown("{} · {}").format(name, words))
         if newest["symbol"] in held_symbols(shell.held) and st.button(
             Markdown("Symbol"), key="event_symbol_way", type="tertiary"
@@ -143,7 +142,7 @@ def _show_head(shell: PageShell, event_id: str, shown: ShownEvent, alike: pl.Ser
 
 
 def _step_button(alike: pl.Series, event_id: str, way: int, label: Markdown, key: str) -> None:
-    """Show a button, also a key, to the event before or after this one."""
+    """Show a button, also a key, to the previous or next event."""
 
     def beside(of: str | None) -> str | None:
         at = alike.index_of(of)
@@ -162,10 +161,9 @@ def _step_button(alike: pl.Series, event_id: str, way: int, label: Markdown, key
 
 
 def _show_instead(other: Callable[[str | None], str | None]) -> None:
-    """Put another event in the place of the one in the link, None for none.
+    """Replace the event in the link, None for none.
 
-    It is done before the page runs. So no press is lost where another run begins meanwhile, and
-    each of several in a row goes on from the last one.
+    This happens before the page runs, so that no press is lost and several in a row add up.
     """
     event_id = other(st.query_params.get("event"))
     if event_id is not None:
@@ -175,7 +173,7 @@ def _show_instead(other: Callable[[str | None], str | None]) -> None:
 
 
 def _margin(span: Interval) -> Interval:
-    """Return the time around an event: its length on either side, at least an hour."""
+    """Return the event's time with its length, at least an hour, on either side."""
     margin_s = max(_AROUND_S, span.length_s)
     return Interval(span.start - margin_s, span.end + margin_s)
 
@@ -183,12 +181,12 @@ def _margin(span: Interval) -> Interval:
 def _draw_around(shell: PageShell, shown: ShownEvent) -> None:
     trajectory = around(shown.documents.row(-1, named=True))
     if trajectory is None:
-        st.caption(Markdown("The document does not say of which legs it is."))
+        st.caption(Markdown("The document does not name its legs."))
         return
     window, key = _margin(shown.span), _held_key(shell, trajectory)
     rows = None if key is None else _read(shell, key, window)
     if key is None or rows is None or rows.is_empty():
-        what = Markdown("Its {} around that time is not held.").format(trajectory.family)
+        what = Markdown("Its {} around that time is not stored.").format(trajectory.family)
         words = Markdown("Load {}").format(trajectory.family)
         load = Load(words, (LoadPart((trajectory.key,), *window),))
         offer(shell.held, what, load, part="event")
@@ -288,7 +286,7 @@ def _show_document(shell: PageShell, documents: pl.DataFrame) -> None:
     one = shown.row(row if asked else -1, named=True)
     words = Markdown("Document of {} as the service sent it").format(markdown(one["event_type"]))
     if (text := read_text(shell.held, one)) is None:
-        st.caption(Markdown("The store was read anew meanwhile: load this page again."))
+        st.caption(Markdown("The store has changed: reload this page."))
         return
     with st.expander(words, expanded=asked):
         st.code(pretty(text), language="json")
@@ -299,3 +297,46 @@ def _show_document(shell: PageShell, documents: pl.DataFrame) -> None:
             mime="application/json",
             on_click="ignore",
         )
+
+
+def pretty(document: str) -> str:
+    """Add line breaks to a JSON text without changing a digit. Other text stays as it is.
+
+    >>> print(pretty('{"pct":1.0939203004283193e0,"legs":[]}'))
+    {
+      "pct": 1.0939203004283193e0,
+      "legs": []
+    }
+    """
+    try:
+        return msgspec.json.format(document.encode(), indent=2).decode()
+    except msgspec.DecodeError:
+        return document
+
+
+def around(document: dict[str, str | None]) -> Trajectory | None:
+    """Return the trajectory of an event: a splash's price, a spread or a funding pair.
+
+    None if the document does not name its legs, or not validly.
+
+    >>> around({"family": "splash", "symbol": "A_B", "buy_exchange": "X", "buy_market": "spot",
+    ...         "sell_exchange": None, "sell_market": None}).key
+    'A_B:X.spot'
+    """
+    named = [
+        f"{document[f'{side}_exchange']}.{document[f'{side}_market']}"
+        for side in ("buy", "sell")
+        if document[f"{side}_exchange"] and document[f"{side}_market"]
+    ]
+    family = {
+        EventFamily.SPREAD: Family.SPREAD,
+        EventFamily.SPLASH: Family.PRICE,
+        EventFamily.FUNDING: Family.FUNDING,
+    }[EventFamily(str(document["family"]))]
+    if document["symbol"] is None or len(named) != (1 if family is Family.PRICE else 2):
+        return None
+    try:
+        symbol = Symbol.parse(document["symbol"])
+        return Trajectory(family, symbol, tuple(map(Leg.parse, named)))
+    except InputError:
+        return None

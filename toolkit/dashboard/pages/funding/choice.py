@@ -1,4 +1,4 @@
-"""The choices of the page of funding: one row of widgets, filled from the link and kept in it."""
+"""The choices of the page Funding, kept in its link."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Any
 from toolkit.charts import FUNDING_UNITS
 from toolkit.dashboard.choice import Choices, Number, OneOf
 from toolkit.dashboard.pages.funding.tables import read_pair, without_family
-from toolkit.dashboard.screen import Screen, st
+from toolkit.dashboard.widgets import Container, st
 from toolkit.foreign import Markdown
 from toolkit.statistics.fees import NOTIONAL
 from toolkit.store import held_key
 
 NOW, TIME, PAIR = "now", "time", "pair"
 VIEWS = {NOW: "Now", TIME: "Through time", PAIR: "One pair"}
-"""The views of the page by the word that a link has for them."""
+"""The views of the page, by their word in a link."""
 
 UNITS = dict(zip(("1h", "8h", "24h", "apr"), FUNDING_UNITS, strict=True))
-"""The units of rates by the word that a link has for them."""
+"""The units of rates, by their word in a link."""
 
 ROWS = {"symbols": "Symbols", "legs": "Legs", "pairs": "Pairs"}
-"""What the rows of the heat map are, by the word that a link has for it."""
+"""The rows of the heat map, by their word in a link."""
 
 _KEPT = "funding_kept"
 _BARE: dict[str, Any] = {"label_visibility": "collapsed"}
@@ -77,11 +77,10 @@ CHOICES = Choices(
 
 @dataclass(frozen=True, slots=True)
 class FundingChoice:
-    """What the widgets ask for.
+    """The values of the widgets.
 
-    ``pair`` is the key of the pair as asked, None outside its view and for one that is not held.
-    ``notional`` is of each leg, in the quote. ``rows`` is one of `ROWS`. ``funding_only`` leaves
-    prices out of what is kept.
+    ``pair`` is a key in the orientation of the link, None outside its view or if it is not stored.
+    ``notional`` is per leg, in the quote. ``funding_only`` leaves the basis out of the carry.
     """
 
     view: str
@@ -93,11 +92,8 @@ class FundingChoice:
     funding_only: bool
 
 
-def choose_funding(bar: Screen, keys: Sequence[str]) -> FundingChoice:
-    """Draw the widgets, filled from the link, and keep the link in step with them.
-
-    ``keys`` are the pairs that are held.
-    """
+def choose_funding(bar: Container, keys: Sequence[str]) -> FundingChoice:
+    """Draw the widgets, filled from the link, and write the link. ``keys`` are the stored pairs."""
     CHOICES.follow(
         lambda params, faults: _read_pair(params, keys, faults),
         besides=st.session_state.pop(_KEPT, None),
@@ -135,14 +131,14 @@ def choose_funding(bar: Screen, keys: Sequence[str]) -> FundingChoice:
 
 
 def keep_choice() -> None:
-    """Take unit, window and size along to the pair that is opened next."""
+    """Keep unit, window and size for the pair that is opened next."""
     written = st.session_state.get("funding_written", {})
     names = {option.name for option in CHOICES} - {"view"}
     st.session_state[_KEPT] = {name: text for name, text in written.items() if name in names}
 
 
 def _read_pair(params: dict[str, str], keys: Sequence[str], faults: list[Markdown]) -> None:
-    """Take over the pair that a link names, whose view is that of one pair."""
+    """Read the pair of a link, which implies the view of one pair."""
     state = st.session_state
     if "trajectory" in params:
         params.setdefault("view", PAIR)

@@ -1,7 +1,4 @@
-"""The league of the page of funding: what each pair that is held has kept, the most first.
-
-What is kept has prices in it, or is of funding only where the page is asked for that.
-"""
+"""The league of the page Funding: the carry, or funding alone, of each stored pair."""
 
 from __future__ import annotations
 
@@ -19,11 +16,11 @@ from toolkit.dashboard.pages.funding.choice import FundingChoice
 from toolkit.dashboard.pages.funding.measured import LENGTHS_D, measure_carried
 from toolkit.dashboard.pages.funding.tables import money_text, why_null
 from toolkit.dashboard.pages.overview.funding import sign_words
-from toolkit.dashboard.parts.implausible import show_implausible
+from toolkit.dashboard.parts.answers import show_implausible
 from toolkit.dashboard.parts.lately import funding_lately
 from toolkit.dashboard.parts.rows import RowColumn, row_column, show_rows
-from toolkit.dashboard.screen import Screen, st
 from toolkit.dashboard.shell import PageShell
+from toolkit.dashboard.widgets import Container, st
 from toolkit.foreign import Markdown
 from toolkit.intervals import Interval
 from toolkit.market import Family, Trajectory, swapped
@@ -45,26 +42,24 @@ _SHOWN = 500
 _BY = ("kept_7d", "kept_1d")
 _FEW_DAYS = 2.0
 _HELP = Markdown(
-    "In bps of one leg's notional, until both legs of a pair have settled. Net is less one round "
-    "trip, whatever the time. Each pair is turned so that it received funding over the longest "
-    "time known: that is hindsight, and no promise. **sign**: ● steady, the difference had this "
-    "sign for 90 % of the last 30 days that are held; ◐ mostly, 60 %; ○ unsteady, less, be it of "
-    "the other sign or at 0. "
-    "**funding drawdown**: the largest of the cumulative funding in that time, without prices and "
-    "fees. Pairs without a settlement in the last 30 days of any are left out."
+    "In bps of one leg's notional, up to where both legs have settled. Net figures subtract one "
+    "round trip. Each pair has the orientation that received funding over the longest known time, "
+    "which is hindsight. **sign**: ● steady, the difference had this sign in 90 % of the stored "
+    "part of the last 30 days; ◐ mostly, in 60 %; ○ unsteady, in less. **funding drawdown**: the "
+    "largest drawdown of cumulative funding in that time, without prices and fees. Pairs without a "
+    "settlement in the last 30 days are left out."
 )
 _WITH_PRICES = Markdown(
-    "Kept is settled rates, and what the prices of both legs brought, as known at the opening and "
-    "the close."
+    "Carry: settled funding plus basis, from the prices of both legs at the opening and the close."
 )
-_WITHOUT = Markdown("From settled rates alone: prices are not in it.")
+_WITHOUT = Markdown("Settled funding alone, without the basis.")
 _MOST_LOADED = 50
 
 
-def show_league(shell: PageShell, bar: Screen, asked: FundingChoice, net: Net | None) -> None:
-    """Show the table, and its rows as files in the bar."""
+def show_league(shell: PageShell, bar: Container, asked: FundingChoice, net: Net | None) -> None:
+    """Show the table, with its rows as files in the bar."""
     only = asked.funding_only
-    words = "Kept by the pairs held, funding only (bps)" if only else "Kept by the pairs held (bps)"
+    words = "Funding of the stored pairs (bps)" if only else "Carry of the stored pairs (bps)"
     heading = Markdown("**{}**").format(words)
     carried = measure_carried(shell.held, funding_only=only)
     rows = league_rows(carried, net, asked.notional)
@@ -72,7 +67,7 @@ def show_league(shell: PageShell, bar: Screen, asked: FundingChoice, net: Net | 
     pairs = shell.kept(_pairs(shell)).height
     if rows.is_empty() and not pairs:
         st.markdown(heading)
-        offer(shell.held, Markdown("No pair's funding is held."), FUNDING, part="league")
+        offer(shell.held, Markdown("No pair's funding is stored."), FUNDING, part="league")
         return
     taken = Markdown("gross of fees") if net is None else Markdown("net, {}").format(net.style)
     about = Markdown("{} {}").format(_WITHOUT if only else _WITH_PRICES, _HELP)
@@ -91,8 +86,8 @@ def show_league(shell: PageShell, bar: Screen, asked: FundingChoice, net: Net | 
     _offer_prices(shell, rows)
     rows = rows.head(_SHOWN)
     show_rows(
-        Markdown("What pairs kept{} (bps), the most over 7 days first").format(
-            ", funding only" if only else ""
+        Markdown("{} of pairs (bps), the most over 7 days first").format(
+            "Funding" if only else "Carry"
         ),
         rows["trajectory"].to_list(),
         [*_named(rows), *_kept(rows), *_steady(shell, rows, asked.unit)],
@@ -103,7 +98,7 @@ def show_league(shell: PageShell, bar: Screen, asked: FundingChoice, net: Net | 
 
 
 def shown_pairs(carried: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
-    """Return each pair that is shown once, as over the longest time measured."""
+    """Return each pair shown once, over the longest time measured."""
     shown = carried.filter(pl.col("trajectory").is_in(rows["stream"].implode()))
     return shown.sort("days", "trajectory").unique("trajectory", keep="last", maintain_order=True)
 
@@ -122,7 +117,7 @@ def _offer_prices(shell: PageShell, rows: pl.DataFrame) -> None:
     offer(
         shell.held,
         Markdown(
-            "What {} kept is not known for all of the time: their prices are not held."
+            "The carry of {} is not known for the whole time, as their prices are not stored."
         ).format(counted(some, "pair")),
         Load.of(words, *keys, since=f"{LENGTHS_D[-1]}d"),
         part="prices",
@@ -130,7 +125,7 @@ def _offer_prices(shell: PageShell, rows: pl.DataFrame) -> None:
 
 
 def _pairs(shell: PageShell) -> pl.DataFrame:
-    """List the trajectory and symbol of pairs with settlements, once whichever way round."""
+    """List trajectory and symbol of the pairs with settlements, one orientation each."""
     of_two = pl.col("stream").str.count_matches(":") == 2
     held = shell.held.streams.filter(pl.col("rows") > 0, of_two, kind=Family.FUNDING.value)
     keys = held["stream"]
@@ -143,14 +138,13 @@ def _pairs(shell: PageShell) -> pl.DataFrame:
 
 
 def league_rows(carried: pl.DataFrame, net: Net | None, notional: float) -> pl.DataFrame:
-    """Build one row per pair, turned so that it received, the most kept over 7 days first, else 1.
+    """Build one row per pair, in the orientation that received funding, best over 7 days first.
 
     ``carried`` is of `toolkit.dashboard.pages.funding.measured.measure_carried`. Columns:
-    trajectory (the pair as turned), stream (as held), is_turned, symbol, buy and sell (legs),
-    fall_bps, window_end (s UTC, until when the pair is measured), and of each length kept_1d (bps,
-    net where there are fees) and words_1d (what it rests on, or why it is null), likewise 7d and
-    30d, and lacks_prices. Kept is the carry, or of rows that leave prices out, the funding. A pair
-    that is held both ways round is one row.
+    trajectory (in that orientation), stream (as stored), is_turned, symbol, buy and sell (legs),
+    fall_bps, window_end (s UTC, the end of the measured time), lacks_prices, and for 1, 7 and 30
+    days kept_1d (carry, or funding only, in bps, net with fees) and words_1d (its basis, or why it
+    is null). A pair stored in both orientations is one row.
     """
     turned = _turned(carried)
     only = "carry_bps" not in carried.columns
@@ -182,10 +176,10 @@ def _column(net: Net | None, *, only: bool) -> str:
 
 
 def _turned(carried: pl.DataFrame) -> pl.DataFrame:
-    """Turn each pair so that it received over the longest time that is known.
+    """Orient each pair so that it received funding over the longest known time.
 
-    One that received nothing, or of which it is not known, stays as it is held. Of a pair that is
-    held both ways round the stream with a figure stays, of two the first by name.
+    One without known or positive funding stays as stored. Of a pair stored in both orientations the
+    stream with a figure stays, of two the first by name.
     """
     longest = pl.col("funding_bps").sort_by("days").drop_nulls().last().over("trajectory")
     once = [min(key, swapped(key)) for key in carried["trajectory"]]
@@ -237,7 +231,7 @@ def _named(rows: pl.DataFrame) -> list[RowColumn]:
 
 
 def _kept(rows: pl.DataFrame) -> list[RowColumn]:
-    """Build the columns of what was kept. On a phone there is room for the one it is sorted by."""
+    """Build the columns of the carry. A phone has only the one that rows are sorted by."""
     by = next((name for name in _BY if rows[name].count()), _BY[0])
     return [
         row_column(rows, name, titles=rows[f"words_{days}d"].to_list(), narrow=name == by)

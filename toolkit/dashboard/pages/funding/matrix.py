@@ -11,9 +11,9 @@ from toolkit.charts import in_unit
 from toolkit.charts.matrix import SCALE, full_colour, rate_in
 from toolkit.columns import column
 from toolkit.dashboard.loads import RATES, offer
-from toolkit.dashboard.parts.implausible import high_rate_notes, show_implausible
-from toolkit.dashboard.screen import component, st
+from toolkit.dashboard.parts.answers import high_rate_notes, show_implausible
 from toolkit.dashboard.shell import PageShell
+from toolkit.dashboard.widgets import component, st
 from toolkit.foreign import Markdown, plain
 from toolkit.show.values import value_text
 from toolkit.store import held_key
@@ -25,26 +25,26 @@ _MATRIX = component("rates", "table")
 _ROW_PX, _ROWS_HIGH = 27, 20
 _SETTLED = Markdown("The rate that each leg settled last.")
 _PREDICTED = Markdown(
-    "What the service gives for the next settlement of each leg. It is paid only if it still "
-    "stands then: nothing here is settled."
+    "The predicted rate of each leg's next settlement. It may still change: nothing here is "
+    "settled."
 )
 _HELP = Markdown(
-    "{} Above 0 longs pay shorts. **S**: the highest, where to be short. **L**: the lowest, where "
-    "to be long. Of equal rates it is the first by name. **difference**: the one less the "
-    "other, before fees. A cell opens its leg short against the lowest, the lowest that with the "
-    "largest difference. What is not held is loaded first."
+    "{} Above 0 longs pay shorts. **S**: the highest rate, to be short. **L**: the lowest, to be "
+    "long. Equal rates go by name. **difference**: highest less lowest, before fees. A cell opens "
+    "its leg short against the lowest one, and the lowest that of the largest difference, loaded "
+    "first if it is not stored."
 )
 
 
 def show_matrix(shell: PageShell, answer: tuple[int, str] | None, unit: str) -> None:
-    """Draw the rates of the service's overview, or what brings one.
+    """Draw the rates of the service's overview, or offer to load one.
 
-    ``answer`` is the time and the text of the newest one that is held.
+    ``answer`` is the time and the text of the newest one stored.
     """
     heading = Markdown("**Rates in force**")
     if answer is None:
         st.markdown(heading)
-        offer(shell.held, Markdown("No funding overview is held."), RATES)
+        offer(shell.held, Markdown("No funding overview is stored."), RATES)
         return
     at, document = answer
     if words := snapshot_items("funding", document).words:
@@ -72,10 +72,9 @@ def show_matrix(shell: PageShell, answer: tuple[int, str] | None, unit: str) -> 
 def matrix_data(
     rates: pl.DataFrame, unit: str, held: Collection[str], shell: PageShell
 ) -> dict[str, Any]:
-    """Return what the script draws: rows of cells, the pair furthest apart first, and the scale.
+    """Return the data of the script: rows of cells, the widest pair first, and the scale.
 
-    ``rates`` is of `toolkit.workspace.snapshot_tables.funding_rates`, ``held`` are the keys of the
-    streams that are held.
+    ``rates`` is of `toolkit.workspace.snapshot_tables.funding_rates`, ``held`` the stored keys.
     """
     known = in_unit(rates, unit).with_columns(next=shell.clock(rates["next_funding_time"]))
     venues = known["leg"].unique().sort().to_list()
@@ -107,7 +106,7 @@ def _row(
     unit: str,
     held: Collection[str],
 ) -> dict[str, Any]:
-    """Build the cells of a symbol. ``widest`` are the legs of its lowest and its highest rate."""
+    """Build the cells of a symbol. ``widest`` are the legs of its lowest and highest rates."""
     symbol = str(legs["symbol"][0])
     value = dict(legs.select("leg", "value").iter_rows())
     apart = value[widest[1]] - value[widest[0]] if widest else None
@@ -134,7 +133,7 @@ def _row(
 def _opened(
     symbol: str, leg: str, widest: tuple[str, str] | None, held: Collection[str]
 ) -> str | None:
-    """Return what a cell opens: its leg short against the lowest, of the lowest the widest pair."""
+    """Return what a cell opens: its leg short against the lowest, or for that the widest pair."""
     if widest is None:
         alone = f"snapshot-funding/{symbol}:{leg}"
         return alone if alone in held else None

@@ -1,10 +1,10 @@
-"""Figures of all pairs on the page of funding, kept until a pair's own rows change."""
+"""Figures of all pairs on the page Funding, cached until a pair's own rows change."""
 
 from __future__ import annotations
 
 import polars as pl
 
-from toolkit.dashboard.reading import Held, StreamVersion, measure_each
+from toolkit.dashboard.reading import StoreState, StreamVersion, measure_each
 from toolkit.intervals import Interval
 from toolkit.market import Family
 from toolkit.series.held_prices import HeldPrices
@@ -24,15 +24,15 @@ _SUMMED = (
 )
 
 
-def measure_carried(held: Held, *, funding_only: bool = False) -> pl.DataFrame:
-    """Measure what each pair that is held kept over its last 1, 7 and 30 days.
+def measure_carried(held: StoreState, *, funding_only: bool = False) -> pl.DataFrame:
+    """Measure the carry of each stored pair over its last 1, 7 and 30 days.
 
     A row is a pair and a length: trajectory, days, the columns of
-    `toolkit.statistics.funding.summary` that `toolkit.statistics.funding.net_summary` takes,
+    `toolkit.statistics.funding.summary` that `toolkit.statistics.funding.net_summary` reads,
     coverage and implausible. ``largest_fall_bps`` is the maximum drawdown of the cumulative funding
-    over the part of the 30 days that both legs cover, ``largest_rise_bps`` that of the pair turned
-    round. A pair's time ends where both legs have settled, or with the newest settlement of all
-    where that is more than a day later: too little is covered then.
+    over the part of the 30 days that both legs cover, ``largest_rise_bps`` that of the opposite
+    orientation. A pair's time ends where both legs have settled, but at most a day before the
+    newest settlement of all.
     """
     of_two = pl.col("stream").str.count_matches(":") == 2
     pairs = held.streams.filter(pl.col("rows") > 0, of_two, kind=Family.FUNDING.value)
@@ -60,11 +60,11 @@ def measure_carried(held: Held, *, funding_only: bool = False) -> pl.DataFrame:
     )
 
 
-def measure_time(held: Held, window: Interval, bucket: str) -> pl.DataFrame:
+def measure_time(held: StoreState, window: Interval, bucket: str) -> pl.DataFrame:
     """Measure `toolkit.statistics.funding.heatmap` of each pair and of each of its legs.
 
-    ``of`` is pair, buy or sell: a leg is held short, so that it receives a rate above 0. The
-    trajectory is always that of the pair.
+    ``of`` is pair, buy or sell: a leg is short, so that it receives a rate above 0. The trajectory
+    is always the pair's.
     """
 
     def measured(rows: pl.DataFrame, start: int, end: int) -> pl.DataFrame:
@@ -83,9 +83,9 @@ def measure_time(held: Held, window: Interval, bucket: str) -> pl.DataFrame:
 
 
 def settled_until(rows: pl.DataFrame) -> pl.DataFrame:
-    """Find until when both legs of each pair have settled: trajectory and end (s UTC).
+    """Return the last time at which both legs of each pair had settled: trajectory, end (s UTC).
 
-    ``rows`` are as in `toolkit.statistics.funding`. A leg that never settles is left out of it.
+    ``rows`` are as in `toolkit.statistics.funding`. A leg that never settles is ignored.
 
     >>> rows = pl.DataFrame({"trajectory": ["a"] * 3, "ts": [0, 3600, 7200],
     ...                      "buy_rate": [0.1, 0.1, 0.1], "sell_rate": [0.1, 0.1, None]})
@@ -101,8 +101,8 @@ def settled_until(rows: pl.DataFrame) -> pl.DataFrame:
 def _carried(
     rows: pl.DataFrame, start: int, newest: int, *, held_prices: HeldPrices | None
 ) -> pl.DataFrame:
-    """Measure the pairs together whose time ends together. ``held_prices`` None leaves them out."""
-    del start  # that of a pair is before its own end
+    """Measure together the pairs with the same end. ``held_prices`` None leaves the basis out."""
+    del start  # a pair's start depends on its own end
     late = (pl.col("end") < newest - _DAY_S - _HOUR_S) | pl.col("end").is_null()
     ends = settled_until(rows).with_columns(end=pl.when(late).then(newest).otherwise("end"))
     parts = rows.join(ends, on="trajectory", maintain_order="left").partition_by(
@@ -125,11 +125,10 @@ def _carried(
 
 
 def largest_falls(carried: pl.DataFrame) -> pl.DataFrame:
-    """Find the largest fall of cumulative funding from a maximum before it, and largest rise.
+    """Return the largest fall of cumulative funding from an earlier maximum, and largest rise.
 
-    ``carried`` is of `toolkit.statistics.funding.carry`. The position begins at 0. One row per
-    trajectory: trajectory, largest_fall_bps and largest_rise_bps, both from 0 on, null where the
-    funding is not known.
+    ``carried`` is of `toolkit.statistics.funding.carry`, from 0 at the opening. Columns:
+    trajectory, largest_fall_bps and largest_rise_bps, both 0 or more.
 
     >>> carried = pl.DataFrame({"trajectory": ["a"] * 4, "ts": [1, 2, 3, 4],
     ...                         "funding_bps": [-1.0, 4.0, 1.5, 2.0]})

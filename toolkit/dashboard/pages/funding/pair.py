@@ -1,27 +1,25 @@
-"""One pair's funding through time: what its position received, kept and would have kept."""
+"""One pair of the page Funding: its chart, carry, holdings, steadiness and settlements."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import polars as pl
 
 from toolkit.analyses import find
 from toolkit.cards import duration
-from toolkit.charts import funding_chart
+from toolkit.charts import funding_chart, funding_heatmap
 from toolkit.columns import column
 from toolkit.dashboard.export import hand_over, literal
 from toolkit.dashboard.fee_choice import Net
 from toolkit.dashboard.link import PRESETS, held_window
 from toolkit.dashboard.loads import FUNDING, Load, LoadPart, offer
 from toolkit.dashboard.pages.funding.choice import FundingChoice
-from toolkit.dashboard.pages.funding.countdown import show_countdown
-from toolkit.dashboard.pages.funding.holdings import show_holdings
 from toolkit.dashboard.pages.funding.measured import settled_until
-from toolkit.dashboard.pages.funding.steadiness import show_metrics, show_steadiness
 from toolkit.dashboard.pages.funding.tables import (
     COUNTED,
+    Figure,
     money_text,
     pair_figures,
     settlement_table,
@@ -29,32 +27,215 @@ from toolkit.dashboard.pages.funding.tables import (
     why_null,
 )
 from toolkit.dashboard.parts.analyses import Asked, answered, show_analyses
-from toolkit.dashboard.parts.implausible import row_notes, show_implausible
-from toolkit.dashboard.parts.rows import row_column, show_rows, time_column
+from toolkit.dashboard.parts.answers import row_notes, show_figures, show_implausible
+from toolkit.dashboard.parts.rows import RowColumn, row_column, show_rows, time_column
 from toolkit.dashboard.reading import WAIT_S, read_leg_prices, read_rows
-from toolkit.dashboard.screen import st
 from toolkit.dashboard.shell import PageShell, draw
-from toolkit.foreign import Markdown
+from toolkit.dashboard.widgets import component, side_by_side, st
+from toolkit.foreign import Markdown, plain
 from toolkit.intervals import Interval
 from toolkit.market import Family, Trajectory, format_ts
 from toolkit.reasons import Reason
-from toolkit.show.values import heading_of, value_text
+from toolkit.show.values import heading_of, reason_words, value_text
 from toolkit.statistics.core.definition import turned
-from toolkit.statistics.funding.carry_marks import FUNDING_ONLY, PairPrices
+from toolkit.statistics.funding import heatmap, intervals, legs
+from toolkit.statistics.funding.carry_marks import FUNDING_ONLY, LegPrices
 from toolkit.store import Store, held_key
 from toolkit.workspace.selection import Passes, Selection
+
+_ENOUGH = 24
+"""The least entries (a day's) for a sentence on when the fees were earned back."""
+_HORIZONS = ("8h", "1d", "2d", "3d", "5d", "7d", "14d", "30d")
+_SHARE = "breakeven_share"
+_NARROW = ("horizon_s", "gross_median_bps", "net_median_bps", "net_positive_share", _SHARE)
+_COLUMNS = (
+    *_NARROW,
+    *("gross_q05_bps", "gross_q95_bps"),
+    *("gross_mean_bps", "gross_mean_lower_bps", "gross_mean_upper_bps"),
+    *("funding_median_bps", "basis_mean_bps", "drawdown_median_bps", "n", "coverage"),
+)
+_HELP = Markdown(
+    "Entered at each full hour of the window and closed after the holding time. The 95 % intervals "
+    "of means allow for overlapping holdings; a dash says why there is none. Holding times longer "
+    "than the window are left out."
+)
+
+
+def show_holdings(shell: PageShell, asked: Asked, *, funding_only: bool) -> bool:
+    """Show the distribution of the carry over all hours at which to enter.
+
+    Return whether too many entries lack a price for a figure.
+    """
+    of = "Funding by holding time" if funding_only else "Carry by holding time"
+    st.markdown(Markdown("**{}** · bps of one leg's notional").format(of), help=_HELP)
+    options = {"horizons": _HORIZONS, "funding_only": funding_only}
+    found = answered(shell, asked, find("funding.holdings"), options).rows
+    known = found.filter(pl.col("n") > 0)
+    if known.is_empty():
+        st.caption(Markdown("The window is too short, or too little of it is covered."))
+        return False
+    enough = known.filter(pl.col("n") >= _ENOUGH)
+    if asked.net is not None and enough.height:
+        share = f"{FUNDING_ONLY}{_SHARE}" if funding_only else _SHARE
+        earned = enough.drop_nulls(share)
+        st.markdown(breakeven_words((earned if earned.height else enough).row(-1, named=True)))
+    keys = list(map(str, known["horizon_s"]))
+    show_rows(Markdown("{}").format(of), keys, holding_columns(known), "holdings", opens=False)
+    return not funding_only and known["prices_lack"].count() > 0
+
+
+def holding_columns(found: pl.DataFrame) -> list[RowColumn]:
+    """Build the columns of `toolkit.statistics.funding.holdings`.
+
+    >>> found = pl.DataFrame({"horizon_s": [604_800], "funding_median_bps": [63.0], "n": [3],
+    ...     "funding_only_breakeven_share": [0.5]})
+    >>> [(column.heading, column.texts[0]) for column in holding_columns(found)]
+    [('horizon', '7 d'), ('funding median (bps)', '63.00'),
+     ('broke even, funding only', '50.00 %'), ('entries', '3')]
+    """
+    columns: dict[str, RowColumn] = {}
+    for name in _COLUMNS:
+        either = (name, name.replace("gross_", "funding_"), f"{FUNDING_ONLY}{name}")
+        for each in [each for each in either if each in found.columns][:1]:
+            columns[each] = row_column(
+                found,
+                each,
+                kind="bar" if name == _SHARE else None,
+                result="funding.holdings",
+                narrow=name in _NARROW,
+            )
+    return list(columns.values())
+
+
+def breakeven_words(row: Mapping[str, Any]) -> Markdown:
+    """Describe after how long positions of one holding time earned the fees back.
+
+    >>> row = {"horizon_s": 604800, "n": 73, "breakeven_share": 0.8, "breakeven_q25_h": 24.0,
+    ...        "breakeven_median_h": 60.0, "breakeven_q75_h": None}
+    >>> breakeven_words(row)
+    'Of 73 entries held 7 d, 80.00 % earned the fees back:
+     a quarter within 24.0 h, half within 60.0 h'
+    """
+    only = "" if _SHARE in row else FUNDING_ONLY
+    if row[f"{only}{_SHARE}"] is None:
+        unknown = Markdown("When the fees are earned back is not known: {}.")
+        return unknown.format(reason_words(row, f"{only}breakeven_median_h"))
+    shares = (("a quarter", "q25"), ("half", "median"), ("three quarters", "q75"))
+    names = [(words, f"{only}breakeven_{name}_h") for words, name in shares]
+    parts = [
+        f"{words} within {value_text(row[name], column(name), unit=True)}"
+        for words, name in names
+        if row[name]
+    ]
+    by = Markdown(": {}").format(", ".join(parts)) if parts else Markdown("")
+    return Markdown("Of {:,} entries held {}, {} earned the fees back{}{}").format(
+        row["n"] - row.get("n_unpriced", 0),
+        value_text(row["horizon_s"], column("horizon_s")),
+        value_text(row[f"{only}{_SHARE}"], column(_SHARE)),
+        Markdown(" by funding only") if only else Markdown(""),
+        by,
+    )
+
+
+_HOUR_S = 3_600
+_COUNTDOWN = component("countdown")
+
+
+def show_countdown(
+    shell: PageShell, pair: str, rows: pl.DataFrame, rates: pl.DataFrame | None
+) -> None:
+    """Show the time until each leg settles, if known.
+
+    ``rates`` are those in force by the service's overview, None without one.
+    """
+    due = due_in(pair, rows, rates, shell.held.now())
+    if due:
+        _COUNTDOWN(data={"due": due}, key="countdown")
+
+
+_HELD = {"buy": "long", "sell": "short"}
+
+
+def due_in(
+    pair: str, rows: pl.DataFrame, rates: pl.DataFrame | None, now: int
+) -> list[dict[str, str | int]]:
+    """Return side and name of each leg, and the seconds from ``now`` to its next settlement.
+
+    The time is that of the service's overview, else an interval after the leg's newest settlement.
+    A time that is over is moved on by an interval.
+
+    >>> rows = pl.DataFrame({"trajectory": ["a"], "ts": [28800], "buy_rate": [0.0],
+    ...     "sell_rate": [1e-4], "buy_interval_hours": [None], "sell_interval_hours": [8.0]})
+    >>> due_in("funding/A_B:X.spot:Y.futures", rows, None, 30000)
+    [{'leg': 'short Y.futures', 'in_s': 27600, 'every_s': 28800}]
+    >>> due_in("funding/A_B:X.spot:Y.futures", rows, None, 300000)
+    []
+    """
+    known = Trajectory.parse(pair, Family.FUNDING)
+    settled = intervals(rows).sort("ts").drop_nulls("interval_hours")
+    due: list[dict[str, str | int]] = []
+    for side, leg in known.sides.items():
+        found = settled.filter(leg=side).select("ts", "interval_hours").tail(1).rows()
+        at, hours = found[0] if found else (None, None)
+        at = None if at is None else at + round(_HOUR_S * hours)
+        if rates is not None:
+            listed = rates.filter(symbol=str(known.symbol), leg=str(leg))
+            listed = listed.drop_nulls("next_funding_time")
+            for row in listed.head(1).iter_rows(named=True):
+                at, hours = row["next_funding_time"], row["interval_hours"]
+        if at is None or not hours or hours <= 0:
+            continue
+        every_s = max(1, round(_HOUR_S * hours))
+        if now - at > 2 * every_s:
+            continue
+        left = at - now if at > now else every_s - (now - at) % every_s
+        due.append({"leg": plain(f"{_HELD[side]} {leg}"), "in_s": left, "every_s": every_s})
+    return due
+
+
+_LEAST_PX = 130
+_MAP_PX = 200
+_FEW_DAYS = 60
+"""Windows up to this long are drawn in buckets of 8 h, longer ones in days."""
+
+
+def show_steadiness(
+    shell: PageShell, asked: Asked, rows: pl.DataFrame, window: Interval, unit: str
+) -> None:
+    """Show the persistence of the sign, and a heat map of the pair and its legs."""
+    st.markdown(Markdown("**How steady it is**"))
+    show_figures(shell, answered(shell, asked, find("funding.persistence")))
+    bucket = "8h" if window.end - window.start <= _FEW_DAYS * 86_400 else "1d"
+    columns = list(rows.columns)
+    of_legs = legs(rows.filter(pl.col("trajectory").str.count_matches(":") == 2))
+    every = pl.concat([rows, of_legs], how="diagonal_relaxed").select(columns)
+    found = heatmap(every, *window, bucket=bucket)
+    if not found.is_empty():
+        figure = funding_heatmap(
+            found, source=shell.held.source, unit=unit, timezone=shell.timezone
+        )
+        figure.update_traces(showscale=True)
+        figure.update_layout(height=_MAP_PX)
+        draw(figure, key="steadiness", headed=False)
+
+
+def show_metrics(lines: Collection[Figure]) -> None:
+    """Show figures beside each other."""
+    with st.grid(8 if len(lines) > 4 else 4, min_column_width=_LEAST_PX):
+        for name, value, below in (map(Markdown.harmless, line) for line in lines):
+            st.metric(name, value, delta=below, delta_color="off", delta_arrow="off")
+
 
 _SHOWN = 500
 _SETTLED = ("leg", "rate", "interval_hours", "funding_apr_pct", "remark")
 _CHART_PX = 460
 _DAY_S = 86_400
 _CARRY_HELP = Markdown(
-    "In bps of the notional of one leg: long the leg bought, short the leg sold, opened at the "
-    "window's start and closed at its end. A settlement pays its whole rate to who holds the "
-    "position then. "
+    "In bps of one leg's notional: long the leg bought, short the leg sold, over the whole window. "
+    "A settlement pays its whole rate to the position open at that time. "
 )
-_WITH_PRICES = Markdown("What the prices of both legs brought is in it, as known then.")
-_WITHOUT = Markdown("Funding only: prices are not in it.")
+_WITH_PRICES = Markdown("It includes the basis, by the prices of both legs at those times.")
+_WITHOUT = Markdown("Funding only, without the basis.")
 
 
 def show_pair(
@@ -64,12 +245,12 @@ def show_pair(
     net: Net | None,
     rates: pl.DataFrame | None,
 ) -> None:
-    """Show the pair that is chosen.
+    """Show the chosen pair.
 
-    ``pairs`` are the funding streams that are held, ``rates`` those in force, None without them.
+    ``pairs`` are the stored funding streams, ``rates`` those in force, None without them.
     """
     if pairs.is_empty():
-        offer(shell.held, Markdown("No pair's funding is held."), FUNDING, part="pair")
+        offer(shell.held, Markdown("No pair's funding is stored."), FUNDING, part="pair")
         return
     held = None if asked.pair is None else held_key(asked.pair, pairs["stream"].to_list())
     if asked.pair is None or held is None:
@@ -119,19 +300,19 @@ def _prices(shell: PageShell, pair: str, window: Interval) -> PairPrices:
 
 
 def _offer_prices(shell: PageShell, pair: str, window: Interval) -> None:
-    """Offer the prices of the legs, without which what the pair kept is not known.
+    """Offer to load the prices of the legs, without which the carry is not known.
 
-    Prices that are held from before the window's begin to its end have holes that no load fills.
+    Gaps in prices stored from before the window to its end cannot be filled by a load.
     """
     if shell.held.prices.reach_over(pair, window):
-        words = "Prices lack for some of the time in between: Data health shows the holes."
+        words = "Prices are missing for part of the time: Data health shows the gaps."
         st.caption(Markdown("{}").format(words))
         return
     keys = shell.held.price_keys(pair, window)
     part = LoadPart(keys, window.start - 3_600, window.end)
     offer(
         shell.held,
-        Markdown("The prices of both legs are not held for all of the window."),
+        Markdown("The prices of both legs are not stored for the whole window."),
         Load(Markdown("Load their prices"), (part,)),
         part="pair_prices",
     )
@@ -190,7 +371,7 @@ def _show_figures(row: Mapping[str, Any], unit: str) -> None:
 def money_words(
     row: Mapping[str, Any], notional: float, quote: str, stretch: tuple[str, str]
 ) -> Markdown:
-    """Put into words what a position of a size would have kept in a stretch: length and end.
+    """Describe what a position of a size would have earned in a stretch: length and end.
 
     ``row`` is of `toolkit.statistics.funding.summary`, or of `net_summary` for a net figure.
 
@@ -230,7 +411,7 @@ def money_words(
 
 
 def _settled_window(rows: pl.DataFrame, window: Interval) -> Interval:
-    """Move the window back to where both legs have settled, as long as it was."""
+    """Move the window back to where both legs have settled, keeping its length."""
     ends = settled_until(rows)["end"].drop_nulls()
     back = window.end - int(ends[0]) if ends.len() else 0
     return Interval(window.start - back, window.end - back) if 0 < back < _DAY_S else window
@@ -251,7 +432,7 @@ def _series_python(pair: str, window: Interval) -> str:
 
 def _show_settlements(shell: PageShell, pair: str, window: Interval, settled: pl.DataFrame) -> None:
     some = f"{_SHOWN:,} of " if settled.height > _SHOWN else ""
-    line = st.container(horizontal=True, vertical_alignment="center", gap="small")
+    line = side_by_side()
     with line:
         st.markdown(Markdown("**Settlements** · {}{:,}, newest first").format(some, settled.height))
     python = _settlements_python(shell, pair, window)

@@ -1,4 +1,4 @@
-"""Funding as tables: what a link asks for, what a pair has received, and its settlements."""
+"""The pair of a link, the figures of a pair, and its settlements as a table."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import polars as pl
 from toolkit.charts import FUNDING_UNITS
 from toolkit.charts.matrix import rate_in
 from toolkit.columns import Column, column
-from toolkit.dashboard.formatting import command_words
+from toolkit.dashboard.loads import command_words
 from toolkit.errors import InputError
 from toolkit.foreign import Markdown, markdown
 from toolkit.intervals import Interval
@@ -27,7 +27,7 @@ COUNTED = (
     *("n_missed", "n_early", "n_changed"),
     *("n_declared_differs", "n_in_force", "n_duplicates"),
 )
-"""What is counted of the settlements of a window."""
+"""Counts of odd settlements in a window."""
 
 _RESTS = ("n", "coverage")
 _FIGURES = {
@@ -42,10 +42,10 @@ _FIGURES = {
     "buy_funding_bps": ("n_buy", "buy_coverage"),
     "sell_funding_bps": ("n_sell", "sell_coverage"),
 }
-"""The figures of a pair, and what each rests on."""
+"""The figures of a pair, and the basis of each."""
 
 Figure = tuple[str, str, str]
-"""The heading of a figure, its value, and what it rests on or why it is null."""
+"""The heading of a figure, its value, and its basis or why it is null."""
 
 _FLAGS = {
     "declared_differs": "not the declared interval",
@@ -57,17 +57,17 @@ _HIGH = "a rate above 5 % is not plausible"
 
 
 def read_pair(key: str | None, held: Sequence[str]) -> tuple[str | None, list[Markdown]]:
-    """Choose the funding trajectory to show for a link, and say what is wrong with the link.
+    """Return the funding pair of a link, and the link's faults.
 
-    A pair that is held the other way round is shown as asked. A pair that is not held is not
-    replaced by another one: None. A link without a pair gets the first that is held.
+    A pair stored in the other orientation is shown as in the link. One that is not stored gives
+    None. A link without a pair gives the first stored one.
 
     >>> held = ["funding/C_D:X.futures:Y.futures"]
     >>> read_pair("C_D:Y.futures:X.futures", held)
     ('funding/C_D:Y.futures:X.futures', [])
     >>> read_pair("A_B:X.futures:Y.futures", held)
     (None, ['The link asks for `trajectory=A_B:X.futures:Y.futures`;
-     this store does not hold its funding (`rail sync funding/A_B:...` loads it).'])
+     its funding is not in this store (`rail sync funding/A_B:...` loads it).'])
     """
     if key is None:
         return (held[0] if held else None), []
@@ -79,12 +79,12 @@ def read_pair(key: str | None, held: Sequence[str]) -> tuple[str | None, list[Ma
         return None, [no_pair.format(asked, error.allowed)]
     if held_key(pair.key, held) is not None:
         return pair.key, []
-    not_held = Markdown("The link asks for {}; this store does not hold its funding ({} loads it).")
+    not_held = Markdown("The link asks for {}; its funding is not in this store ({} loads it).")
     return None, [not_held.format(asked, command_words("sync", pair.key))]
 
 
 def without_family(key: str) -> str:
-    """Return a funding trajectory's key without its prefix, for a page about funding alone.
+    """Return a funding trajectory's key without its prefix.
 
     >>> without_family("funding/A_B:X.futures:Y.futures")
     'A_B:X.futures:Y.futures'
@@ -93,9 +93,9 @@ def without_family(key: str) -> str:
 
 
 def kept_legs(streams: pl.DataFrame) -> pl.DataFrame:
-    """List the legs whose rates are kept from snapshots and of which no pair has settled rates.
+    """List the legs with rates from snapshots of which no pair has settled rates.
 
-    ``streams`` is `Store.catalogue`. Columns: those of it, symbol and leg.
+    ``streams`` is `Store.catalogue`. Columns: its own, symbol and leg.
 
     >>> keys = ["funding/A_B:X.futures:Y.futures", "snapshot-funding/A_B:X.futures",
     ...         "snapshot-funding/A_B:Z.futures"]
@@ -114,8 +114,6 @@ def kept_legs(streams: pl.DataFrame) -> pl.DataFrame:
 
 def pair_figures(row: Mapping[str, Any], unit: str = _APR) -> list[Figure]:
     """Return the figures of a row of `toolkit.statistics.funding.summary`, or of `net_summary`.
-
-    Rates are in the ``unit``.
 
     >>> row = {"n": 3, "coverage": 0.5, "funding_bps": None, "funding_reason": "low_coverage",
     ...        "funding_apr_pct": 10.95, "n_buy": 0, "buy_coverage": 1.0, "buy_funding_bps": 0.0}
@@ -151,7 +149,7 @@ def _figure(
 
 
 def why_null(row: Mapping[str, Any], name: str) -> str:
-    """Return why a figure of a pair is null, of one that is net also what the fee table lacks.
+    """Return why a figure of a pair is null, for a net one also what the fee table lacks.
 
     >>> row = {"net_carry_bps": None, "net_carry_reason": "unknown_fee", "cost_lacks": "X.spot"}
     >>> why_null(row, "net_carry_bps")
@@ -162,7 +160,7 @@ def why_null(row: Mapping[str, Any], name: str) -> str:
 
 
 def money_text(bps: float, notional: float) -> str:
-    """Write what bps of a notional are in the quote currency.
+    """Format bps of a notional in the quote currency.
 
     >>> money_text(6.4, 10_000.0)
     '6.40'
@@ -171,13 +169,13 @@ def money_text(bps: float, notional: float) -> str:
 
 
 def settlements(rows: pl.DataFrame, window: Interval) -> pl.DataFrame:
-    """Return `toolkit.statistics.funding.intervals` of both legs in ``(start, end]``, by time."""
+    """Return `toolkit.statistics.funding.intervals` in ``(start, end]``, by time."""
     inside = pl.col("ts").is_between(*window, closed="right")
     return intervals(rows).filter(inside).sort("ts", "leg")
 
 
 def settlement_table(settled: pl.DataFrame) -> pl.DataFrame:
-    """Return `settlements`, newest first, with a ``remark`` where one is odd.
+    """Return `settlements`, newest first, with a ``remark`` on odd ones.
 
     >>> rows = pl.DataFrame({"trajectory": ["a"] * 2, "ts": [0, 28800], "buy_rate": [0.0] * 2,
     ...     "sell_rate": [0.25] * 2, "buy_interval_hours": [None] * 2,

@@ -1,4 +1,4 @@
-"""Figures of each stream, measured once per version of the stream, not of the file."""
+"""Coverage of each stream and its map, measured once per version of the stream."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from typing import Any, NamedTuple
 import polars as pl
 from streamlit import cache_data, cache_resource
 
-from toolkit.dashboard.pages.health.gaps import caused
-from toolkit.dashboard.pages.health.map import CoverageMap, cell_s, coverage_map, coverage_shares
-from toolkit.dashboard.pages.health.tables import COVERAGE, STATE_COLUMNS, coverage_lines
+from toolkit.dashboard.pages.health.tables import COVERAGE, STATE_COLUMNS, caused, coverage_lines
 from toolkit.dashboard.reading import Version
 from toolkit.intervals import Interval, clip
 from toolkit.loader.sync.planned import expected_load, load_words
@@ -20,6 +18,114 @@ from toolkit.store import Ledger, Store, answer_words
 from toolkit.store.file.file import Unreadable
 from toolkit.store.file.schema import read_format
 from toolkit.tables import GapStatus, LedgerState
+
+_DAY_S = 86_400
+_MOST = 62
+_LENGTHS = (300, 3_600, 14_400, _DAY_S, 2 * _DAY_S, 7 * _DAY_S, 28 * _DAY_S, 364 * _DAY_S)
+_NAMES = ("5 min", "1 h", "4 h", "1 day", "2 days", "1 week", "4 weeks", "52 weeks")
+
+Run = list[int]
+"""A number of equal cells, and the percent of each `LedgerState` in them."""
+
+
+class CoverageMap(NamedTuple):
+    """Cells from ``start`` (s UTC), each ``step_s`` long, as runs per stream.
+
+    The last cell is known until ``end``.
+    """
+
+    start: int
+    end: int
+    step_s: int
+    cells: int
+    runs: dict[str, list[Run]]
+
+    @property
+    def step_words(self) -> str:
+        """The length of a cell."""
+        return _NAMES[_LENGTHS.index(self.step_s)]
+
+
+def coverage_map(stretches: pl.DataFrame, shares: pl.DataFrame | None = None) -> CoverageMap | None:
+    """Return the map of stretches: stream, start_ts, end_ts (s UTC), state. None without any.
+
+    ``shares`` are their `coverage_shares`, computed by default. At most 62 cells span all
+    stretches: a cell is a day for 10 to 62 days. The percents of a partly unknown cell sum to less
+    than 100. Each state present has at least 1.
+
+    >>> found = coverage_map(pl.DataFrame({"stream": ["a", "a"], "start_ts": [0, 3 * 86400],
+    ...     "end_ts": [3 * 86400, 3 * 86400 + 864], "state": ["held", "missing"]}))
+    >>> found.step_words, found.runs
+    ('4 h', {'a': [[18, 100, 0, 0, 0, 0, 0], [1, 0, 0, 0, 6, 0, 0]]})
+    """
+    if stretches.is_empty():
+        return None
+    step_s = cell_s(stretches)
+    first, last = _ends(stretches)
+    start, count = first // step_s, -(-last // step_s) - first // step_s
+    known = coverage_shares(stretches, step_s) if shares is None else shares
+    percents: dict[str, list[list[int]]] = {}
+    for key, cell, *each in known.iter_rows():
+        if key not in percents:
+            percents[key] = [[0] * len(LedgerState)] * count
+        percents[key][cell - start] = each
+    runs = {key: _runs(cells) for key, cells in percents.items()}
+    return CoverageMap(start * step_s, last, step_s, count, runs)
+
+
+def cell_s(stretches: pl.DataFrame) -> int:
+    """Return the length of a cell of the map of stretches (s)."""
+    first, last = _ends(stretches)
+    fitting = [length for length in _LENGTHS if -(-last // length) - first // length <= _MOST]
+    return fitting[0] if fitting else _LENGTHS[-1]
+
+
+def _ends(stretches: pl.DataFrame) -> tuple[int, int]:
+    if stretches.is_empty():
+        return 0, 0
+    return int(stretches["start_ts"].to_numpy().min()), int(stretches["end_ts"].to_numpy().max())
+
+
+def coverage_shares(stretches: pl.DataFrame, step_s: int) -> pl.DataFrame:
+    """Return stream, cell (its start / ``step_s``) and the percent of each state."""
+    cell_start = pl.col("cell") * step_s
+    cell_s = pl.min_horizontal("end_ts", cell_start + step_s) - pl.max_horizontal(
+        "start_ts", cell_start
+    )
+    seconds = (
+        stretches.filter(pl.col("start_ts") < pl.col("end_ts"))
+        .with_columns(
+            cell=pl.int_ranges(pl.col("start_ts") // step_s, (pl.col("end_ts") - 1) // step_s + 1)
+        )
+        .explode("cell")
+        .select(
+            "stream",
+            "cell",
+            *(
+                pl.when(pl.col("state") == state).then(cell_s).otherwise(0).alias(state.value)
+                for state in LedgerState
+            ),
+        )
+        .group_by("stream", "cell", maintain_order=True)
+        .agg(pl.all().sum())
+    )
+    percents = {state.value: 100 * pl.col(state.value) / step_s for state in LedgerState}
+    whole = [
+        pl.when(share > 0).then(share.round().clip(1, 100)).otherwise(0).cast(pl.Int64).alias(name)
+        for name, share in percents.items()
+    ]
+    return seconds.select("stream", "cell", *whole)
+
+
+def _runs(percents: list[list[int]]) -> list[Run]:
+    runs: list[Run] = []
+    for each in percents:
+        if runs and runs[-1][1:] == each:
+            runs[-1][0] += 1
+        else:
+            runs.append([1, *each])
+    return runs
+
 
 _KEEP_S = 600
 _WAIT_S = 3.0
@@ -34,14 +140,14 @@ _LINES = {
 
 
 class Health(NamedTuple):
-    """What is known of a store, at one version of its file.
+    """The state of a store at one version of its file.
 
-    ``lines`` has one row of `coverage_lines` for each stream, with its ``kind`` and ``answer``
-    (`toolkit.store.answer_words`), ``retention_s`` and ``served_at`` (s, null without an answer),
-    from its first second asked for, or first row, to the last question by the service's clock.
-    ``map`` is their coverage. ``missing`` has the missing stretches in which a row is due, as
-    `toolkit.dashboard.pages.health.gaps.caused` with requests and rows, ``lost`` likewise what the
-    service's own source lost. ``rows`` is of `toolkit.store.Store.rows_by_load`, ``unreadable`` of
+    ``lines`` has a row of `coverage_lines` per stream, from its first second requested, or first
+    row, to the last answer, with ``kind``, ``answer`` (`toolkit.store.answer_words`),
+    ``retention_s`` and ``served_at`` (s, null without an answer). ``map`` is their coverage.
+    ``missing`` has the stretches with rows due, of
+    `toolkit.dashboard.pages.health.tables.caused` with requests and rows, ``lost`` those that the
+    service's own source lost. ``rows`` is `toolkit.store.Store.rows_by_load`, ``unreadable``
     `toolkit.store.Store.unreadable`.
     """
 
@@ -56,7 +162,7 @@ class Health(NamedTuple):
 
 @cache_resource(ttl=_KEEP_S, max_entries=2, show_spinner="Reading the ledger")
 def measure_health(path: Path, version: Version) -> Health:
-    """Measure what is known. A stream that nobody asked since is not read again."""
+    """Measure the store. A stream without new answers is not read again."""
     del version
     store = Store(path, wait_s=_WAIT_S)
     with store.reading() as connection:
@@ -109,9 +215,9 @@ def measure_health(path: Path, version: Version) -> Health:
 
 @cache_data(ttl=_KEEP_S, max_entries=16, show_spinner=False)
 def measure_cost(path: Path, parts: pl.DataFrame) -> str:
-    """Describe what a load of parts of streams takes: `toolkit.loader.sync.planned.load_words`.
+    """Describe the cost of a load with `toolkit.loader.sync.planned.load_words`.
 
-    ``parts`` has stream, start_ts and end_ts (s UTC), and may have their requests and rows.
+    ``parts`` has stream, start_ts and end_ts (s UTC), and optionally requests and rows.
     """
     store = Store(path, wait_s=_WAIT_S)
     known = parts if "requests" in parts.columns else expected_load(store, parts)
@@ -122,19 +228,13 @@ def measure_cost(path: Path, parts: pl.DataFrame) -> str:
 
 
 def _of_whole_rows(missing: pl.DataFrame) -> pl.DataFrame:
-    """Leave out the stretches in which no row is due, such as the seconds between two bars.
-
-    An event may happen in any second, so that of a log all stretches stay.
-    """
+    """Leave out stretches without a row due, such as seconds between bars, except in logs."""
     log = pl.col("stream").str.starts_with("events/")
     return missing.filter(log | pl.col("rows").is_null() | (pl.col("rows") > 0))
 
 
 class _Covered(NamedTuple):
-    """Coverage of all streams, by the facts in which the answers of each differ.
-
-    ``lines`` are `coverage_lines`, ``shares`` those of `coverage_shares`.
-    """
+    """Coverage of all streams, with the version of each: `coverage_lines`, `coverage_shares`."""
 
     versions: dict[str, tuple[Any, ...]]
     stretches: pl.DataFrame
@@ -144,7 +244,7 @@ class _Covered(NamedTuple):
 
 @cache_resource(ttl=_KEEP_S, max_entries=4, show_spinner=False)
 def _kept(path: Path, first: list[tuple[int, ...]]) -> list[_Covered]:
-    """Return the place of what was measured of a file, told from another by its first load."""
+    """Return the cache of a file, identified by its first load."""
     del path, first
     return []
 
@@ -154,7 +254,7 @@ def _covered(
     versions: dict[str, tuple[Any, ...]],
     changed: dict[str, pl.DataFrame | None],
 ) -> _Covered:
-    """Measure the coverage of the streams that changed, and take that of the others as it was."""
+    """Measure the coverage of changed streams, and keep that of the others."""
     parts = [
         coverage.select(pl.lit(key).alias("stream"), *COVERAGE)
         for key, coverage in changed.items()
@@ -186,7 +286,7 @@ def _coverage(
 
 
 def _kept_states(store: Store, catalogue: pl.DataFrame) -> dict[SnapshotKind, pl.DataFrame]:
-    """Read `Store.coverage` of the series kept from snapshots: of a kind all have the same."""
+    """Read `Store.coverage` of series kept from snapshots: the same for all of a kind."""
     found: dict[SnapshotKind, pl.DataFrame] = {}
     for key in catalogue["stream"]:
         stream = Stream.parse(key)
@@ -209,7 +309,7 @@ def _kept_coverage(
 
 
 def _unanswered(known: Ledger, served_at: int) -> pl.DataFrame | None:
-    """Return the coverage of a stream that was asked for and never answered: all is missing."""
+    """Return the coverage of a stream that was never answered: all requested time is missing."""
     missing = clip(known.asked, (0, served_at))
     if not missing:
         return None
@@ -218,7 +318,7 @@ def _unanswered(known: Ledger, served_at: int) -> pl.DataFrame | None:
 
 
 def _known_window(known: Ledger, first_ts: int | None) -> Interval | None:
-    """Return the time from the first second asked for or held to the last question."""
+    """Return the time from the first second requested or stored to the last answer."""
     if known.edge is None:
         return None
     end = known.edge.served_at

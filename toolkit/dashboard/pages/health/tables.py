@@ -1,11 +1,17 @@
-"""Tables of held, missing and unrecoverable time, with the command that fills a gap."""
+"""Tables of coverage, loads and retention, and missing data: causes, deadlines and repairs."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 import polars as pl
 
+from toolkit.dashboard.loads import Load, LoadPart
+from toolkit.foreign import Markdown
+from toolkit.intervals import Interval, difference, intersection
+from toolkit.market import SnapshotTrajectory, Stream
+from toolkit.store import Ledger
 from toolkit.tables import LedgerState
 from toolkit.wire.finding_words import explained
 
@@ -13,18 +19,18 @@ STATE_COLUMNS = {state: f"{state.value.replace(' ', '_')}_s" for state in Ledger
 """The column of `coverage_lines` with the seconds of each state."""
 
 RUNNING_S = 600
-"""How long after its last sign of life a load without an end counts as running (s)."""
+"""How long after its last answer a load without an end counts as running (s)."""
 
 COVERAGE = {"start_ts": pl.Int64, "end_ts": pl.Int64, "state": pl.String}
 """The columns of `toolkit.store.Store.coverage`."""
 
 
 def coverage_lines(stretches: pl.DataFrame) -> pl.DataFrame:
-    """Return one row of the table of coverage for each stream, of its `Store.coverage`.
+    """Return one row of coverage per stream.
 
-    ``stretches`` has stream, start_ts, end_ts (s UTC) and state. Rows: stream, the seconds of each
-    state and of all (known_s), and the longest stretch not held (gap_start, gap_end, gap_state,
-    null without one).
+    ``stretches`` has stream, start_ts, end_ts (s UTC) and state. Columns: stream, the seconds of
+    each state and of all (known_s), and the longest stretch not held (gap_start, gap_end,
+    gap_state, null without one).
 
     >>> coverage = pl.DataFrame({"stream": ["a", "a"], "start_ts": [0, 60], "end_ts": [60, 100],
     ...                          "state": ["held", "missing"]})
@@ -55,13 +61,10 @@ def coverage_lines(stretches: pl.DataFrame) -> pl.DataFrame:
 
 
 def load_lines(loads: pl.DataFrame, rows: pl.DataFrame, now: int) -> pl.DataFrame:
-    """Return the loads in words, in their order, with those of their columns that stay as they are.
+    """Return the loads with took_s (null without an end), rows, findings and outcome.
 
-    More columns: took_s (null without an end), rows, findings and outcome.
     ``rows`` is `toolkit.store.Store.rows_by_load`, ``now`` the local clock (s). A load without an
-    end is "running" where it began, or asked a question that was answered, in the last
-    `RUNNING_S`. Else it is "stalled": it was killed or waits for quota, and what it had committed
-    is held.
+    end is "running" if it began or was answered in the last `RUNNING_S`, else "stalled".
     """
     found = [json.loads(finding) if finding else [] for finding in loads["finding"]]
     words = ["; ".join(f"{f['kind']} ({f.get('times', 1)}×)" for f in each) for each in found]
@@ -87,7 +90,7 @@ def load_lines(loads: pl.DataFrame, rows: pl.DataFrame, now: int) -> pl.DataFram
 
 
 def found_lines(loads: pl.DataFrame) -> list[str]:
-    """Return in words what loads found odd: see `toolkit.wire.finding_words.explained`.
+    """Describe the findings of loads with `toolkit.wire.finding_words.explained`.
 
     >>> loads = pl.DataFrame({"finding": [
     ...     '[{"kind": "next_missing", "where": "/p", "says": "no next", "times": 2}]', None]})
@@ -99,12 +102,12 @@ def found_lines(loads: pl.DataFrame) -> list[str]:
 
 
 def retention_lines(lines: pl.DataFrame, missing: pl.DataFrame, now: int) -> pl.DataFrame:
-    """Return of each kind when the first second of it that is not held leaves the archive.
+    """Return when the archive drops the first second of each kind that is not stored.
 
-    ``lines`` has kind, stream, retention_s and served_at (s), ``missing`` stream and start_ts (s)
-    of what is missing, ``now`` is the service's clock (s). Rows: kind, streams, retention_s,
-    not_held_from (s UTC) and lost_in_s, 0 where it is being lost, the soonest first. Streams whose
-    archive forgets nothing have none.
+    ``lines`` has kind, stream, retention_s and served_at (s), ``missing`` stream and start_ts (s),
+    ``now`` is the service's clock (s). Rows, the soonest first: kind, streams, retention_s,
+    not_held_from (s UTC) and lost_in_s (0 if it is being lost). Streams without retention are left
+    out.
 
     >>> lines = pl.DataFrame({"kind": ["events"] * 2, "stream": ["events/splash", "events/spread"],
     ...                       "retention_s": [600, 600], "served_at": [900, 900]})
@@ -124,4 +127,102 @@ def retention_lines(lines: pl.DataFrame, missing: pl.DataFrame, now: int) -> pl.
             pl.len().cast(pl.Int64).alias("streams"),
             pl.col("retention_s", "not_held_from", "lost_in_s").first(),
         )
+    )
+
+
+UNANSWERED = "requested, and never answered"
+BETWEEN = "not requested yet"
+_HOUR_S = 3_600
+
+_CAUSED = {
+    "stream": pl.String(),
+    "start_ts": pl.Int64(),
+    "end_ts": pl.Int64(),
+    "cause": pl.String(),
+    "leaves_at": pl.Int64(),
+}
+
+
+def caused(
+    missing: pl.DataFrame, ledger: Mapping[Stream, Ledger], lost: pl.DataFrame
+) -> pl.DataFrame:
+    """Return why each stretch is missing, split where the cause changes.
+
+    ``missing`` has stream, start_ts, end_ts (s UTC), ``lost`` are the open gaps of live capture
+    (`toolkit.store.Store.gaps`). Columns: stream, start_ts, end_ts, cause (a loss of live capture,
+    else `UNANSWERED` or `BETWEEN`), and leaves_at, when the first second leaves the service's
+    archive (s UTC by its clock, null if never).
+
+    >>> missing = pl.DataFrame({"stream": ["events/splash"], "start_ts": [0], "end_ts": [100]})
+    >>> lost = pl.DataFrame({"stream": ["events/splash"], "start_ts": [90], "end_ts": [None],
+    ...                      "cause": ["connection closed"]})
+    >>> asked = Ledger(None, asked=[Interval(0, 60)])
+    >>> for row in caused(missing, {Stream.parse("events/splash"): asked}, lost).rows():
+    ...     print(row)
+    ('events/splash', 90, 100, 'live capture: connection closed', None)
+    ('events/splash', 0, 60, 'requested, and never answered', None)
+    ('events/splash', 60, 90, 'not requested yet', None)
+    """
+    found, captured = [], lost.partition_by("stream", as_dict=True)
+    for (key,), parts in missing.group_by("stream", maintain_order=True):
+        stream = Stream.parse(str(key))
+        known = ledger.get(stream, Ledger(None))
+        left = [Interval(*part) for part in parts.select("start_ts", "end_ts").iter_rows()]
+        for cause, stretches in _causes(left[-1].end, known, captured.get((key,), lost.clear())):
+            for part in intersection(left, stretches):
+                leaves_at = known.edge.leaves_at(part.start) if known.edge else None
+                found.append((stream.key, *part, cause, leaves_at))
+            left = difference(left, stretches)
+    return pl.DataFrame(found, schema=_CAUSED, orient="row")
+
+
+def _causes(
+    until: int, known: Ledger, lost: pl.DataFrame
+) -> list[tuple[str, list[tuple[int, int]]]]:
+    captures = [
+        (f"live capture: {cause}", [(start, until if end is None else end)])
+        for start, end, cause in lost.select("start_ts", "end_ts", "cause").iter_rows()
+    ]
+    asked = [(part.start, part.end) for part in known.asked]
+    return [*captures, (UNANSWERED, asked), (BETWEEN, [(0, until)])]
+
+
+def repair(words: Markdown, missing: pl.DataFrame) -> Load:
+    """Return the load of stretches: stream, start_ts, end_ts (s UTC).
+
+    Each stream is one stretch from its first to its last, of which the loader leaves out what is
+    stored. Streams that begin and end in the same hours are one part.
+
+    >>> missing = pl.DataFrame({"stream": ["a", "a", "b"], "start_ts": [0, 60, 30],
+    ...                         "end_ts": [10, 90, 80]})
+    >>> [(part.streams, part.start, part.end) for part in repair(Markdown("All"), missing).parts]
+    [(('a', 'b'), 0, 90)]
+    """
+    hour = pl.col("start_ts") // _HOUR_S, (pl.col("end_ts") - 1) // _HOUR_S
+    whole = missing.group_by("stream").agg(pl.col("start_ts").min(), pl.col("end_ts").max())
+    together = (
+        whole.sort("stream")
+        .group_by(hour[0].alias("first"), hour[1].alias("last"), maintain_order=True)
+        .agg("stream", pl.col("start_ts").min(), pl.col("end_ts").max())
+        .sort("start_ts", "end_ts")
+    )
+    rows = together.select("stream", "start_ts", "end_ts").iter_rows()
+    return Load(words, tuple(LoadPart(tuple(streams), start, end) for streams, start, end in rows))
+
+
+def behind(lines: pl.DataFrame, now: int) -> pl.DataFrame:
+    """Return the time since each stream's last answer: stream, start_ts, end_ts (s UTC).
+
+    ``lines`` are of `toolkit.dashboard.pages.health.measured.Health`, ``now`` is the service's
+    clock (s). Series kept from snapshots are left out.
+
+    >>> lines = pl.DataFrame({"stream": ["A_B:X.spot", "snapshot-spread/A_B:X.spot:Y.spot"],
+    ...                       "served_at": [60, 60]})
+    >>> behind(lines, 90).rows()
+    [('A_B:X.spot', 60, 90)]
+    """
+    known = lines.drop_nulls("served_at").filter(pl.col("served_at") < now)
+    asked = [not isinstance(Stream.parse(key), SnapshotTrajectory) for key in known["stream"]]
+    return known.filter(pl.Series(asked, dtype=pl.Boolean)).select(
+        "stream", start_ts="served_at", end_ts=pl.lit(now)
     )

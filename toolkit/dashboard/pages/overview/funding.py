@@ -1,15 +1,15 @@
-"""A section of the front page: the symbols whose funding rates are furthest apart now."""
+"""A section of the page Overview: the widest differences of funding rates now."""
 
 from __future__ import annotations
 
 import polars as pl
 
 from toolkit.dashboard.loads import RATES, offer
-from toolkit.dashboard.parts.implausible import high_rate_notes, show_implausible
+from toolkit.dashboard.parts.answers import high_rate_notes, show_implausible
 from toolkit.dashboard.parts.lately import funding_lately
 from toolkit.dashboard.parts.rows import RowColumn, row_column, show_rows
-from toolkit.dashboard.screen import st
 from toolkit.dashboard.shell import PageShell
+from toolkit.dashboard.widgets import st
 from toolkit.foreign import Markdown
 from toolkit.show.values import NULL, figures_text
 from toolkit.wire.rows.snapshot_rows import snapshot_items
@@ -20,9 +20,9 @@ _FEW_DAYS = 2.0
 _STEADY, _MOSTLY = 0.9, 0.6
 _HELP = Markdown(
     "Short the leg with the highest rate, long the one with the lowest. **differential APR**: the "
-    "difference of the rates in force, a year of it, simple. **sign**: ● steady, the difference "
-    "had this sign for 90 % of the last 30 days that are held; ◐ mostly, 60 %; ○ unsteady, less, "
-    "be it of the other sign or at 0. **APR, 7 d**: means of 8 h."
+    "difference of the rates in force, annualised without compounding. **sign**: ● steady, the "
+    "difference had this sign in 90 % of the stored part of the last 30 days; ◐ mostly, in 60 %; "
+    "○ unsteady, in less. **APR, 7 d**: means of 8 h."
 )
 
 
@@ -31,7 +31,7 @@ def show_funding(shell: PageShell, rates: tuple[int, str] | None) -> None:
     heading = Markdown("**Widest funding differences**")
     if rates is None:
         st.markdown(heading)
-        offer(shell.held, Markdown("No funding overview is held."), RATES)
+        offer(shell.held, Markdown("No funding overview is stored."), RATES)
         return
     at, document = rates
     if words := snapshot_items("funding", document).words:
@@ -43,7 +43,7 @@ def show_funding(shell: PageShell, rates: tuple[int, str] | None) -> None:
         st.markdown(heading)
         if not words:
             st.caption(
-                Markdown("The overview of {} names no symbol with two rates that differ.").format(
+                Markdown("The overview of {} has no symbol with two different rates.").format(
                     shell.moment(at)
                 )
             )
@@ -89,11 +89,11 @@ def _columns(shell: PageShell, widest: pl.DataFrame) -> list[RowColumn]:
     ]
 
 
-_FEW_WORDS = "fewer than two days of it are held: open it to load it"
+_FEW_WORDS = "fewer than two days are stored: open it to load it"
 
 
 def sign_words(share: float) -> str:
-    """Put into words how much of the time a difference had the sign that it has now.
+    """Describe the share of the time in which a difference had its current sign.
 
     >>> [sign_words(share) for share in (0.95, 0.7, 0.4)]
     ['● steady', '◐ mostly', '○ unsteady']

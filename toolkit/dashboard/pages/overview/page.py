@@ -1,24 +1,250 @@
-"""The page that opens first: open spreads, rates far apart, and recent events."""
+"""The page Overview: counts, matters that need attention, and recent events."""
 
 from __future__ import annotations
 
-from toolkit.dashboard.loads import WATCHLIST, offer
-from toolkit.dashboard.navigation import go_to
+from pathlib import Path
+
+import polars as pl
+from streamlit import cache_data
+
+from toolkit.cards import duration
+from toolkit.charts import activity_chart
+from toolkit.dashboard.link import go_to, page_file
+from toolkit.dashboard.loads import LOGS, WATCHLIST, offer
 from toolkit.dashboard.opening import open_pair, show_failed
-from toolkit.dashboard.pages.overview.attention import show_attention
-from toolkit.dashboard.pages.overview.events import show_events
 from toolkit.dashboard.pages.overview.funding import show_funding
-from toolkit.dashboard.pages.overview.open_now import OpenNow, open_now
-from toolkit.dashboard.pages.overview.spreads import show_spreads
-from toolkit.dashboard.parts.event_reading import log_days, read_lately
-from toolkit.dashboard.parts.event_tables import Count, count_events, open_events
-from toolkit.dashboard.parts.rows import opened_key
-from toolkit.dashboard.reading import read_snapshot
-from toolkit.dashboard.screen import Screen, st
-from toolkit.dashboard.shell import PageShell, page, show_metric
+from toolkit.dashboard.pages.overview.spreads import OpenNow, open_now, show_spreads
+from toolkit.dashboard.parts.event_reading import log_days, read_documents, read_lately
+from toolkit.dashboard.parts.event_tables import (
+    Count,
+    count_events,
+    document_columns,
+    logs_that_end,
+    newest_events,
+    open_events,
+)
+from toolkit.dashboard.parts.rows import opened_key, show_rows
+from toolkit.dashboard.reading import StoreState, read_coverage, read_snapshot
+from toolkit.dashboard.shell import PageShell, draw, page, show_metric
+from toolkit.dashboard.widgets import Container, st
+from toolkit.errors import StoreError, StoreLockedError
 from toolkit.foreign import Markdown, markdown
 from toolkit.intervals import Interval
-from toolkit.market import EventFamily
+from toolkit.market import EventFamily, EventLog, Family
+from toolkit.statistics.events.documents import opens
+from toolkit.store import Store
+from toolkit.store.reading.lookup import soonest_losses
+from toolkit.tables import GapStatus, LedgerState
+from toolkit.wire.profile.snapshots import activity_of_day
+
+_WEEK_S = 604_800
+_HOUR_S = 3_600
+_NEWEST_SHOWN = 10
+_CHART_PX = 210
+
+
+def show_events(
+    shell: PageShell, window: Interval, events: pl.DataFrame, lifecycles: pl.DataFrame
+) -> None:
+    """Show the events of a day."""
+    heading = Markdown("**Events**")
+    if shell.held.logs.is_empty():
+        st.markdown(heading)
+        offer(shell.held, Markdown("No event log is stored."), LOGS)
+        return
+    of_day = shell.kept(events.filter(pl.col("ts") >= window.start))
+    newest = newest_events(of_day, _NEWEST_SHOWN)
+    words = Markdown("{} · {} in the 24 h to {}").format(
+        heading, Markdown.harmless(counted_words(of_day)), shell.moment(window.end)
+    )
+    if ended := logs_that_end(shell.held.logs, window.end, shell.timezone):
+        words = Markdown("{}. {}").format(words, ended)
+    st.markdown(words)
+    if of_day.is_empty():
+        st.caption(Markdown("No event opened, changed or closed in these 24 h."))
+        _show_counted(shell)
+        return
+    with st.grid(2, min_column_width=480):
+        with st.container():
+            _draw_hours(shell, window, of_day, week_before(shell.held, events, window))
+            _show_counted(shell)
+        with st.container():
+            _list(shell, newest, lifecycles)
+
+
+def counted_words(of_day: pl.DataFrame) -> str:
+    """Format how many events opened, and how many older ones changed or closed.
+
+    >>> documents = pl.DataFrame({"family": ["spread"] * 3, "event": ["a", "a", "b"],
+    ...     "event_type": ["spread.opened", "spread.closed", "spread.closed"]})
+    >>> counted_words(documents)
+    '1 opened, 1 older changed or closed'
+    """
+    opened = of_day.filter(opens())
+    older = of_day.join(opened, on=["family", "event"], how="anti", nulls_equal=True)
+    n_older = older.select("family", "event").n_unique()
+    more = f", {n_older:,} older changed or closed" if n_older else ""
+    return f"{opened.height:,} opened{more}"
+
+
+def _draw_hours(
+    shell: PageShell, window: Interval, of_day: pl.DataFrame, before: pl.DataFrame | None
+) -> None:
+    figure = activity_chart(
+        of_day,
+        start=window.start,
+        end=window.end,
+        source=shell.held.source,
+        timezone=shell.timezone,
+        before=None if before is None else shell.kept(before),
+    )
+    draw(figure.update_layout(height=_CHART_PX), key="activity", headed=False)
+    if before is None:
+        st.caption(Markdown("The same hours of the week before are not stored."))
+
+
+def _show_counted(shell: PageShell) -> None:
+    held = shell.held
+    answer = read_snapshot(held.path, "activity", version=held.version)
+    if answer is None:
+        return
+    at, document = answer
+    counted = activity_of_day(document)
+    if counted is None:
+        st.caption(Markdown("The service's own count of events was not understood."))
+        return
+    day = Interval(at - _DAY_S, at)  # deliveries may be newer than what a log was asked for
+    kept = read_documents(held, day).filter(pl.col("ts") >= day.start)
+    ours = dict(kept.group_by("family").len().iter_rows())
+    parts = [
+        Markdown("{} {:,} ({:,})").format(family, count, ours.get(family.value, 0))
+        for family, count in counted.items()
+    ]
+    words = Markdown("Documents{} in the 24 h to {} by the service's count (in the store): {}.")
+    whole = Markdown(" of all symbols") if shell.symbols else Markdown("")
+    st.caption(words.format(whole, shell.moment(at), Markdown(", ").join(parts)))
+
+
+def week_before(held: StoreState, events: pl.DataFrame, window: Interval) -> pl.DataFrame | None:
+    """Select the events of the same hours a week earlier, their times moved into ``window``.
+
+    None unless all stored logs were answered for those hours.
+    """
+    hours = Interval(window.start // _HOUR_S * _HOUR_S, -(-window.end // _HOUR_S) * _HOUR_S)
+    earlier = Interval(hours.start - _WEEK_S, hours.end - _WEEK_S)
+    for key in (EventLog(EventFamily(family)).key for family in held.logs["family"]):
+        try:
+            states = read_coverage(held.path, key, *earlier, version=held.versions[key])["state"]
+        except StoreLockedError:
+            raise
+        except StoreError:  # it was never asked for: its documents were delivered
+            return None
+        if not states.is_in([LedgerState.HELD.value, LedgerState.EMPTY.value]).all():
+            return None
+    found = events.filter(pl.col("ts").is_between(*earlier, closed="left"))
+    return found.with_columns(pl.col("ts") + _WEEK_S)
+
+
+def _list(shell: PageShell, newest: pl.DataFrame, lifecycles: pl.DataFrame) -> None:
+    columns = document_columns(newest, lifecycles, shell.timezone)
+    show_rows(Markdown("The newest events"), newest["event_id"].to_list(), columns, "newest")
+
+
+_LATE_S = 300
+_KEEP_S = 300
+_LEAST_QUOTA = 0.1
+
+
+def show_attention(held: StoreState) -> None:
+    """Show the matters that need attention, if any."""
+    lines = [*behind_words(held.streams), *lost_words(held), *quota_words(held.loads)]
+    if not lines:
+        return
+    with st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):
+        st.markdown(Markdown(":orange[**⚠**] {}").format(Markdown(" · ").join(lines)))
+        st.page_link(page_file("health"), label=Markdown("Data health"))
+
+
+def behind_words(streams: pl.DataFrame) -> list[Markdown]:
+    """Count the streams that end long before the newest of their kind.
+
+    The limit is five minutes above the plan's delay, and at least two of their own steps.
+
+    >>> streams = pl.DataFrame({"kind": ["price"] * 2, "stream": ["A_B:X.spot", "A_B:Y.spot"],
+    ...     "last_ts": [0, 7200], "step_s": [60, 60], "delay_s": [0, 0]})
+    >>> behind_words(streams)
+    ['1 of 2 streams is behind the others, `A_B:X.spot` by 2 h']
+    """
+    rows = streams.filter(pl.col("kind").is_in(list(Family))).drop_nulls("last_ts")
+    late_s = pl.max_horizontal(
+        _LATE_S + pl.col("delay_s").fill_null(0), 2 * pl.col("step_s").fill_null(0)
+    )
+    behind = rows.with_columns(
+        behind_s=pl.col("last_ts").max().over("kind") - pl.col("last_ts")
+    ).filter(pl.col("behind_s") > late_s)
+    if behind.is_empty():
+        return []
+    worst = behind.sort("behind_s", "stream", descending=[True, False]).row(0, named=True)
+    return [
+        Markdown("{:,} of {:,} streams {} behind the others, {} by {}").format(
+            behind.height,
+            rows.height,
+            "is" if behind.height == 1 else "are",
+            markdown(worst["stream"]),
+            duration(worst["behind_s"]),
+        )
+    ]
+
+
+def lost_words(held: StoreState) -> list[Markdown]:
+    """Count the streams that lose data from the service's archive within a day, and open gaps."""
+    leaving, soonest_s, open_gaps = _gaps(held.path, (held.as_of or 0) // _KEEP_S)
+    words = []
+    if leaving:
+        words.append(
+            Markdown("gaps of {:,} {} leave the archive within a day, the first in {}").format(
+                leaving, "stream" if leaving == 1 else "streams", duration(soonest_s)
+            )
+        )
+    if open_gaps:
+        words.append(
+            Markdown("{:,} {} of live capture not filled yet").format(
+                open_gaps, "gap" if open_gaps == 1 else "gaps"
+            )
+        )
+    return words
+
+
+@cache_data(ttl=_KEEP_S, max_entries=4, show_spinner=False)
+def _gaps(path: Path, moment: int) -> tuple[int, int, int]:
+    """Count the streams that lose data within a day, how soon (s), and the gaps of capture.
+
+    ``moment`` changes every five minutes of the service's clock.
+    """
+    del moment
+    store = Store(path, wait_s=3.0)
+    with store.reading():
+        ledger = store.ledger()
+        lost = store.gaps().filter(status=GapStatus.OPEN.value).height
+    soonest = soonest_losses(ledger, _DAY_S).values()
+    return len(soonest), min(soonest, default=0), lost
+
+
+def quota_words(loads: pl.DataFrame) -> list[Markdown]:
+    """Name the quota if less than a tenth of it is left.
+
+    >>> quota_words(pl.DataFrame({"quota_left": [5], "quota": [600]}))
+    ['5 of 600 requests left of the quota']
+    >>> quota_words(pl.DataFrame({"quota_left": [500], "quota": [600]}))
+    []
+    """
+    named = loads.drop_nulls(["quota_left", "quota"]).head(1)
+    return [
+        Markdown("{:,} of {:,} requests left of the quota").format(left, quota)
+        for left, quota in named.select("quota_left", "quota").iter_rows()
+        if left < _LEAST_QUOTA * quota
+    ]
+
 
 _DAY_S = 86_400
 _TABLE_LEAST_PX = 460
@@ -28,7 +254,7 @@ _OPEN = "spreads_open"
 def _body(shell: PageShell) -> None:
     held = shell.held
     if held.streams.is_empty():
-        offer(held, Markdown("{} holds nothing yet.").format(markdown(held.place)), WATCHLIST)
+        offer(held, Markdown("{} is empty.").format(markdown(held.place)), WATCHLIST)
         return
     with st.container(gap="xsmall"):
         _show_market(shell)
@@ -56,7 +282,7 @@ def _show_market(shell: PageShell) -> None:
     show_events(shell, Interval(end - _DAY_S, end), events, lifecycles)
 
 
-def _open_row(shell: PageShell, place: Screen) -> None:
+def _open_row(shell: PageShell, place: Container) -> None:
     event = opened_key("newest")
     if event is not None:
         go_to("events", event=event)

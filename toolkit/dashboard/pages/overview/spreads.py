@@ -1,9 +1,9 @@
-"""A section of the front page: the spreads that are widest now."""
+"""A section of the page Overview: the widest spreads now."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
@@ -12,19 +12,94 @@ from toolkit.columns import column
 from toolkit.dashboard.fee_choice import Net
 from toolkit.dashboard.loads import Load, offer
 from toolkit.dashboard.opening import can_load
-from toolkit.dashboard.pages.overview.open_now import OpenNow
 from toolkit.dashboard.parts.age import age_column, stream_ages
 from toolkit.dashboard.parts.lately import newest_end, spread_percentiles, spreads_lately
 from toolkit.dashboard.parts.rows import RowColumn, row_column, show_rows
 from toolkit.dashboard.parts.spread_table import spread_names
-from toolkit.dashboard.reading import SPREADS, Held
-from toolkit.dashboard.screen import st
+from toolkit.dashboard.reading import SPREADS, StoreState
 from toolkit.dashboard.shell import PageShell
+from toolkit.dashboard.widgets import st
 from toolkit.foreign import Markdown
 from toolkit.show.values import value_text
 from toolkit.statistics.fees import NOTIONAL
 from toolkit.statistics.fees.net_edge import net_now_bps
-from toolkit.workspace.snapshot_tables import each_pair_once, shown_as_held
+from toolkit.wire.profile.snapshots import SnapshotItems, snapshot_items
+from toolkit.workspace.orientation import each_pair_once, shown_as_held
+from toolkit.workspace.snapshot_tables import open_spreads
+
+_OLD_S = 3_600
+
+
+@dataclass(frozen=True, slots=True)
+class OpenNow:
+    """The spreads open at the time ``at`` (s UTC) of one answer, the widest first.
+
+    ``rows`` has symbol, buy, sell, trajectory, spread_pct (percent, nullable) and opened_at (s UTC,
+    nullable). ``items`` is the service's list, None for rows of the event log. ``tracked`` are the
+    list's rows without an event, none if it is an hour older than the log.
+    """
+
+    at: int
+    rows: pl.DataFrame
+    tracked: pl.DataFrame
+    items: SnapshotItems | None = None
+
+    def kept(self, keep: Callable[[pl.DataFrame], pl.DataFrame]) -> OpenNow:
+        """Filter the rows."""
+        return replace(self, rows=keep(self.rows), tracked=keep(self.tracked))
+
+    @property
+    def count(self) -> Markdown:
+        """How many are open, as far as is known."""
+        n_open = self.rows.height
+        if self.items and self.items.why and not n_open:
+            return Markdown("not understood")
+        if self.items and not self.items.dated:
+            return Markdown("not known")
+        more = self.items and self.items.odd
+        return (Markdown("{:,} or more") if more else Markdown("{:,}")).format(n_open)
+
+    @property
+    def open_s(self) -> pl.Series:
+        """How long each was open at the time of the answer (s), null if not known."""
+        return (self.at - self.rows["opened_at"].cast(pl.Int64)).clip(lower_bound=0)
+
+
+def open_now(
+    snapshot: tuple[int, str] | None, logged: pl.DataFrame, known_until: int | None
+) -> OpenNow | None:
+    """Return the newest of two answers, the list if both are of one time, None without any.
+
+    ``snapshot`` is the time (s UTC) and the text of the service's list. ``logged`` are rows of
+    `toolkit.dashboard.parts.event_tables.open_events` and ``known_until`` (s UTC) is the end of
+    their log.
+
+    >>> logged = pl.DataFrame({"symbol": ["A_B"], "buy_exchange": ["X"], "buy_market": ["spot"],
+    ...     "sell_exchange": ["Y"], "sell_market": ["dex"], "magnitude_pct": [2.0], "t_open": [60]})
+    >>> newest = open_now((300, '{"items": []}'), logged, 660)
+    >>> newest.at, newest.count, newest.open_s[0], newest.rows["trajectory"][0]
+    (660, '1', 600, 'A_B:X.spot:Y.dex')
+    >>> open_now((700, '{"items": []}'), logged, 660).count
+    '0'
+    """
+    listed = open_spreads(snapshot[1] if snapshot else "{}")
+    old = bool(snapshot and known_until and known_until - snapshot[0] > _OLD_S)
+    tracked = listed.filter(pl.col("opened_at").is_null() & (not old))
+    if snapshot and (known_until is None or snapshot[0] >= known_until):
+        items = snapshot_items("spread", snapshot[1])
+        return OpenNow(snapshot[0], listed.drop_nulls("opened_at"), tracked, items)
+    if known_until is None:
+        return None
+    rows = logged.select(
+        "symbol",
+        pl.format("{}.{}", "buy_exchange", "buy_market").alias("buy"),
+        pl.format("{}.{}", "sell_exchange", "sell_market").alias("sell"),
+        pl.col("magnitude_pct").alias("spread_pct"),
+        pl.col("t_open").alias("opened_at"),
+    ).with_columns(trajectory=pl.format("{}:{}:{}", "symbol", "buy", "sell"))
+    widest = rows.sort("spread_pct", "trajectory", descending=[True, False], nulls_last=True)
+    return OpenNow(known_until, widest, tracked)
+
 
 _SHOWN = 50
 _NOW_S = 3_600
@@ -32,16 +107,15 @@ _APART_BPS = 1_000.0
 """As in `toolkit.statistics.quality.flags`: from here on the legs may not be of one asset."""
 _HELP = Markdown(
     "**spread**: the log spread, 10,000 ln(sell price / buy price), positive where the sell leg is "
-    "dearer. The legs of a pair are as it is held, so that its sign is that of the other pages."
-    "\n\n**24 h**: means of half hours.\n\n**percentile**: the share of its own last 7 days, as "
-    "far as they are held, that was below this spread. Opening a row that is not held yet loads 24 "
-    "hours of it."
+    "dearer, in the stored orientation as on the other pages.\n\n**24 h**: means of half hours."
+    "\n\n**percentile**: the share of its own last 7 days, as far as stored, below this spread. "
+    "Opening a row that is not stored yet loads its last 24 hours."
 )
 _BPS_HELP = "log spread, 10,000 ln(sell price / buy price), positive where the sell leg is dearer"
 
 
 def show_spreads(shell: PageShell, newest: OpenNow | None) -> None:
-    """Show the spreads that are widest now, of all that are open, tracked or held, each once."""
+    """Show the widest spreads now among those open, tracked or stored, each pair once."""
     heading = Markdown("**Widest spreads now**")
     if newest and newest.items and newest.items.words:
         st.warning(
@@ -56,7 +130,7 @@ def show_spreads(shell: PageShell, newest: OpenNow | None) -> None:
         st.markdown(heading)
         offer(
             shell.held,
-            Markdown("Neither a spread nor the service's list of them is held."),
+            Markdown("Neither spreads nor the service's list of them are stored."),
             Load.of(Markdown("Load the list of spreads"), "snapshot/spread"),
         )
         return
@@ -64,13 +138,13 @@ def show_spreads(shell: PageShell, newest: OpenNow | None) -> None:
     if newest is not None and newest.tracked.height:
         words.append(Markdown("{:,} tracked").format(newest.tracked.height))
     if held.height and end is not None:
-        words.append(Markdown("{:,} held to {}").format(held.height, shell.moment(end)))
+        words.append(Markdown("{:,} stored to {}").format(held.height, shell.moment(end)))
     st.markdown(Markdown("{} · {}").format(heading, Markdown(", ").join(words)), help=_HELP)
     at = max(end or 0, newest.at if newest else 0)
     far = pl.col("bps").abs() >= _APART_BPS
     near, suspect = rows.filter(~far.fill_null(value=False)).head(_SHOWN), rows.filter(far)
     if near.is_empty():
-        st.caption(Markdown("Below 1,000 bps there is none."))
+        st.caption(Markdown("None below 1,000 bps."))
     else:
         _show_table(shell, Markdown("Spreads, the widest first"), near, at, "open")
     if suspect.height:
@@ -87,17 +161,17 @@ def _open_words(shell: PageShell, newest: OpenNow | None) -> Markdown:
     if newest is not None and newest.items and newest.items.why and newest.rows.is_empty():
         return Markdown("the list is not understood")
     if newest is None or (newest.rows.is_empty() and newest.items and not newest.items.dated):
-        return Markdown("which are open is not known")
+        return Markdown("it is not known which are open")
     by = "the service's list" if newest.items else "the event log"
     return Markdown("{} open by {} of {}").format(newest.count, by, shell.moment(newest.at))
 
 
 def _widest_now(newest: OpenNow | None, held: pl.DataFrame, ready: set[str]) -> pl.DataFrame:
-    """Return the spreads that are open, tracked or held, the widest first, each once.
+    """Return the spreads that are open, tracked or stored, the widest first, each pair once.
 
-    Of a pair that is there twice, either way round, an open row comes first, then a tracked one.
-    Legs and sign are as the pair is held (``ready``). Columns: symbol, buy, sell, trajectory, bps,
-    open_s (s, null where it is not known to be open) and stream (null where the pair is not held).
+    An open row is preferred, then a tracked one. The orientation is that of the stored pairs
+    ``ready``. Columns: symbol, buy, sell, trajectory, bps, open_s (s, null if not known to be open)
+    and stream (null if not stored).
     """
     parts = [held]
     if newest is not None:
@@ -114,8 +188,8 @@ def _widest_now(newest: OpenNow | None, held: pl.DataFrame, ready: set[str]) -> 
     return shown.sort(pl.col("bps").abs(), "trajectory", descending=[True, False], nulls_last=True)
 
 
-def _held_now(held: Held) -> pl.DataFrame:
-    """Return the held spreads whose newest value is at most an hour older than that of any."""
+def _held_now(held: StoreState) -> pl.DataFrame:
+    """Return the stored spreads whose newest value is at most an hour older than any's."""
     lately = spreads_lately(held)
     newest = pl.col("ts").max() - _NOW_S
     return widest_held(lately.filter(pl.col("ts") >= newest))
@@ -127,13 +201,10 @@ def _in_bps(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def widest_held(lately: pl.DataFrame) -> pl.DataFrame:
-    """Return the newest value of held spreads, each two legs once.
+    """Return the newest value of stored spreads, each pair once, with open_s null.
 
-    Columns: symbol, buy, sell, trajectory, bps and open_s, which is null.
-
-    ``lately`` is of `toolkit.dashboard.parts.lately.spreads_lately`. Two legs that are held twice,
-    either way round or as loaded and as snapshots showed them, are there once, see
-    `toolkit.workspace.snapshot_tables.each_pair_once`.
+    ``lately`` is of `toolkit.dashboard.parts.lately.spreads_lately`. See
+    `toolkit.workspace.orientation.each_pair_once` for pairs stored twice.
 
     >>> lately = pl.DataFrame({"trajectory": ["A_B:X.spot:Y.dex", "A_B:Y.dex:X.spot"],
     ...                        "ts": [60, 0], "last": [-30.0, 20.0]})
@@ -174,7 +245,7 @@ def _columns(shell: PageShell, rows: pl.DataFrame, at: int) -> list[RowColumn]:
 
 
 def _net_column(rows: pl.DataFrame, net: Net, at: int) -> RowColumn:
-    """Take the cost of a round trip off what each spread pays."""
+    """Build the column of spreads less the cost of a round trip."""
     costs: list[float | None] = []
     why: list[str | None] = []
     for key, bps in rows.select("trajectory", "bps").iter_rows():
@@ -192,7 +263,7 @@ def _net_column(rows: pl.DataFrame, net: Net, at: int) -> RowColumn:
 
 
 def _history(shell: PageShell, rows: pl.DataFrame) -> Iterable[RowColumn]:
-    """Build the line of the last day, and how unusual the spread is, of the rows that are held."""
+    """Build the columns of age, of the last day, and of the percentile, for stored rows."""
     held = shell.held
     lately = spreads_lately(held, rows["stream"].drop_nulls())
     lines = dict(lately.select("trajectory", "line").iter_rows())
@@ -201,7 +272,7 @@ def _history(shell: PageShell, rows: pl.DataFrame) -> Iterable[RowColumn]:
         compared, on=["stream", "bps"], how="left", maintain_order="left"
     )
     why = [
-        "not held yet: open it to load it" if stream is None else f"of n = {n or 0:,} in 7 days"
+        "not stored yet: open it to load it" if stream is None else f"of n = {n or 0:,} in 7 days"
         for stream, n in unusual.select("stream", "n").iter_rows()
     ]
     ages = stream_ages(held.streams, held.now(), stands=held.clock_stands)

@@ -1,4 +1,4 @@
-"""The page of all spreads: each trajectory with its figures, filters, and the way to one."""
+"""The page Spreads: all spreads with their figures, filters, and a matrix of one symbol."""
 
 from __future__ import annotations
 
@@ -10,18 +10,29 @@ import polars as pl
 from toolkit.charts import spread_matrix
 from toolkit.dashboard.export import hand_over
 from toolkit.dashboard.fee_choice import Net
-from toolkit.dashboard.link import PRESETS, SHORT_PRESETS, Choice
+from toolkit.dashboard.link import PRESETS, SHORT_PRESETS, Choice, go_to
 from toolkit.dashboard.loads import WATCHLIST, offer
-from toolkit.dashboard.navigation import go_to
-from toolkit.dashboard.pages.spreads.choice import choose, chosen_kind, chosen_level, level_params
-from toolkit.dashboard.pages.spreads.columns import SORTS, shown_columns
+from toolkit.dashboard.pages.spreads.choice import (
+    SORTS,
+    choose,
+    chosen_kind,
+    chosen_level,
+    level_params,
+    shown_columns,
+)
 from toolkit.dashboard.parts.lately import spreads_lately
 from toolkit.dashboard.parts.rows import opened_key, show_rows
-from toolkit.dashboard.parts.spread_table import SpreadFilters, spread_lines, spread_names
-from toolkit.dashboard.parts.spreads_measured import measure_figures, measure_level, measure_net
+from toolkit.dashboard.parts.spread_table import (
+    SpreadFilters,
+    measure_figures,
+    measure_level,
+    measure_net,
+    spread_lines,
+    spread_names,
+)
 from toolkit.dashboard.reading import read_asked
-from toolkit.dashboard.screen import Screen, st
 from toolkit.dashboard.shell import PageShell, draw_cells, page
+from toolkit.dashboard.widgets import Container, side_by_side, st
 from toolkit.foreign import Markdown, markdown
 from toolkit.intervals import Interval
 from toolkit.market import format_ts
@@ -33,7 +44,7 @@ _ROWS_HIGH = 24
 
 
 class _ScreenedSpreads(NamedTuple):
-    """The rows that are kept, all rows, their window and what they are net of."""
+    """The filtered rows, all rows, their window and costs."""
 
     kept: pl.DataFrame
     lines: pl.DataFrame
@@ -43,13 +54,13 @@ class _ScreenedSpreads(NamedTuple):
 
 def _body(shell: PageShell) -> None:
     held = shell.held
-    bar = st.container(horizontal=True, vertical_alignment="center", gap="small", key="filters_row")
+    bar = side_by_side(key="filters_row")
     kind = chosen_kind(held.streams)
     spreads = held.streams.filter(kind=kind)
     everything = extent_of(spreads.iter_rows(named=True))
     if everything is None:
-        answer = "asked, and the service has none there" if spreads.height else "none was asked for"
-        what = Markdown("{} holds no spread: {}.").format(markdown(held.place), answer)
+        answer = "the service has none for the requested time" if spreads.height else "load some"
+        what = Markdown("{} has no spreads: {}.").format(markdown(held.place), answer)
         offer(held, what, WATCHLIST)
         return
     net = shell.fees.net()
@@ -58,7 +69,7 @@ def _body(shell: PageShell) -> None:
     values = choices.values()
     window = everything.last(PRESETS[values["window"]])
     if key := opened_key("spreads"):
-        # The whole link, as the page would write it: one step back leads here again.
+        # The whole link, as the page writes it, so that one step back leads here again.
         go_to("trajectory", **Choice(key, window).params, **level_params(choices))
     lines = _lines(shell, spreads, chosen_level(values, net), window, net)
     asked = SpreadFilters(kind, choices.arguments(), values["sort"])
@@ -88,7 +99,7 @@ def _lines(
 def _show(shell: PageShell, values: Mapping[str, Any], found: _ScreenedSpreads) -> None:
     kept = found.kept
     if kept.is_empty():
-        st.info(Markdown("No spread passes the filters; take one of them back."))
+        st.info(Markdown("No spread passes the filters. Remove one of them."))
         return
     shown = kept.head(_ROWS_SHOWN)
     words = found.net.words if found.net else None
@@ -112,7 +123,7 @@ def _show(shell: PageShell, values: Mapping[str, Any], found: _ScreenedSpreads) 
 
 
 def _show_matrix(shell: PageShell, symbol: str, found: _ScreenedSpreads) -> None:
-    """Draw the last spreads between all exchanges of a symbol, whatever the filters keep."""
+    """Draw the last spreads between all exchanges of a symbol, whatever the filters."""
     figure = spread_matrix(
         found.lines.filter(symbol=symbol).select(
             "buy", "sell", ts="t_last", last_bps="spread_last_log_bps"
@@ -127,7 +138,7 @@ def _show_matrix(shell: PageShell, symbol: str, found: _ScreenedSpreads) -> None
 
 
 def _hand_over(
-    bar: Screen, shell: PageShell, asked: SpreadFilters, found: _ScreenedSpreads
+    bar: Container, shell: PageShell, asked: SpreadFilters, found: _ScreenedSpreads
 ) -> None:
     rows = found.kept.drop("recent", "exchanges", "half_life_reason", "late_s", "old_s").rename(
         {"t_last": "ts"}

@@ -1,41 +1,164 @@
-"""The page of one symbol: prices, funding and events on one axis of time, spreads as a matrix."""
+"""The page Symbol: prices, funding and events on one time axis, spreads as a matrix."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl
+from streamlit import cache_resource
 
 from toolkit.charts import spread_matrix, symbol_chart
 from toolkit.dashboard.choice import Choices, OneOf, Picked, Zoom
 from toolkit.dashboard.desk import held_symbols
 from toolkit.dashboard.export import hand_over
 from toolkit.dashboard.fee_choice import Net
-from toolkit.dashboard.link import PRESETS, SHORT_PRESETS, Choice
+from toolkit.dashboard.link import PRESETS, SHORT_PRESETS, Choice, go_to
 from toolkit.dashboard.loads import LOGS, WATCHLIST, Load, offer
-from toolkit.dashboard.navigation import go_to
 from toolkit.dashboard.pages.events.shown import clicked_event
-from toolkit.dashboard.pages.symbol.reading import (
-    busiest_symbol,
-    read_prices,
-    read_rates,
-    spread_keys,
-    spread_kind,
-    streams_of,
-)
 from toolkit.dashboard.parts.event_reading import read_lifecycles
-from toolkit.dashboard.parts.event_rows import event_columns
+from toolkit.dashboard.parts.event_tables import event_columns
 from toolkit.dashboard.parts.rows import RowColumn, opened_key, row_column, show_rows
-from toolkit.dashboard.parts.spread_table import SpreadFilters, spread_names
-from toolkit.dashboard.parts.spreads_measured import measure_figures, measure_net
-from toolkit.dashboard.parts.zoom import ZOOMED_BY_US, listen_to_zoom
-from toolkit.dashboard.screen import Screen, st
-from toolkit.dashboard.shell import PageShell, draw, draw_cells, page
+from toolkit.dashboard.parts.spread_table import (
+    SpreadFilters,
+    measure_figures,
+    measure_net,
+    spread_names,
+)
+from toolkit.dashboard.reading import SPREADS, WAIT_S, StoreState, StreamVersion
+from toolkit.dashboard.shell import ZOOMED_BY_US, PageShell, draw, draw_cells, listen_to_zoom, page
+from toolkit.dashboard.widgets import Container, side_by_side, st
 from toolkit.foreign import Markdown, markdown
 from toolkit.intervals import Interval
-from toolkit.market import format_ts
+from toolkit.market import Family, SnapshotTrajectory, Stream, Trajectory, format_ts
 from toolkit.statistics.fees.net_edge import net_now_bps
-from toolkit.workspace.snapshot_tables import each_pair_once
+from toolkit.statistics.funding import differential
+from toolkit.statistics.funding.rates_in_force import HOURS_A_YEAR
+from toolkit.store import Store
+from toolkit.workspace.orientation import each_pair_once
+from toolkit.workspace.passes import Passes
+from toolkit.workspace.selection import Selection
+
+_KEEP_S = 600
+_BEFORE_S = 2 * 86_400
+"""How long before a window funding is read, for the rate in force at its start."""
+_KEPT_FUNDING = "snapshot-funding"
+_RATES = {"leg": pl.String, "ts": pl.Int64, "apr_pct": pl.Float64}
+_PRICES = {"leg": pl.String, "ts": pl.Int64, "price": pl.Float64}
+
+
+def streams_of(held: StoreState, symbol: str) -> pl.DataFrame:
+    """Return the streams of a symbol that have rows: stream, kind, first_ts, end (s)."""
+    named = held.streams.filter(pl.col("rows") > 0, pl.col("last_ts").is_not_null())
+    mine = [_symbol_of(key) == symbol for key in named["stream"]]
+    return named.filter(pl.Series(mine, dtype=pl.Boolean)).select(
+        "stream", "kind", "first_ts", end=pl.col("last_ts") + pl.col("step_s").fill_null(1)
+    )
+
+
+def busiest_symbol(streams: pl.DataFrame, among: Sequence[str]) -> str:
+    """Return the symbol with the most stored rows, the first by name on a tie.
+
+    >>> streams = pl.DataFrame({"stream": ["A_B:X.spot", "C_D:X.spot"], "rows": [3, 5]})
+    >>> busiest_symbol(streams, ["A_B", "C_D"]), busiest_symbol(streams, ["A_B"])
+    ('C_D', 'A_B')
+    """
+    rows = streams.select("stream", pl.col("rows").fill_null(0))
+    counts = dict.fromkeys(sorted(among), 0)
+    for key, count in rows.iter_rows():
+        symbol = _symbol_of(key)
+        if symbol in counts:
+            counts[symbol] += count
+    return max(counts, key=counts.__getitem__)
+
+
+def _symbol_of(key: str) -> str | None:
+    stream = Stream.parse(key)
+    return str(stream.symbol) if isinstance(stream, Trajectory | SnapshotTrajectory) else None
+
+
+def read_prices(held: StoreState, keys: pl.DataFrame, window: Interval) -> pl.DataFrame:
+    """Read the prices of legs: leg, ts, price. ``keys`` are rows of `streams_of`."""
+    wanted = keys.filter(kind=Family.PRICE.value)["stream"].to_list()
+    return _prices(held.path, tuple(wanted), *window, versions=_versions(held, wanted))
+
+
+def read_rates(held: StoreState, keys: pl.DataFrame, window: Interval) -> pl.DataFrame:
+    """Read the funding rate in force of legs: leg, ts, apr_pct (percent a year, from ts on).
+
+    It is that of settlements, for legs without one that of snapshots.
+    """
+    wanted = keys.filter(pl.col("kind").is_in([Family.FUNDING.value, _KEPT_FUNDING]))["stream"]
+    return _rates(held.path, tuple(wanted), *window, versions=_versions(held, wanted.to_list()))
+
+
+def spread_keys(held: StoreState, symbol: str, kind: str) -> dict[str, StreamVersion]:
+    """Return the versions of a symbol's spreads of a kind that have rows."""
+    mine = streams_of(held, symbol).filter(kind=kind)["stream"]
+    return {key: held.versions[key] for key in mine}
+
+
+def spread_kind(keys: pl.DataFrame) -> str | None:
+    """Return the kind of a symbol's spreads: loaded ones, else those of snapshots."""
+    return next((kind for kind in SPREADS if kind in keys["kind"]), None)
+
+
+def _versions(held: StoreState, keys: list[str]) -> tuple[StreamVersion, ...]:
+    return tuple(held.versions[key] for key in keys)
+
+
+@cache_resource(ttl=_KEEP_S, max_entries=8, show_spinner="Reading the prices")
+def _prices(
+    path: Path, keys: tuple[str, ...], start: int, end: int, *, versions: tuple[StreamVersion, ...]
+) -> pl.DataFrame:
+    del versions
+    if not keys:
+        return pl.DataFrame(schema=_PRICES)
+    legs = {key: Trajectory.parse(key) for key in keys}
+    rows = Store(path, wait_s=WAIT_S).scan(list(legs.values()), Interval(start, end))
+    names = {key: str(trajectory.legs[0]) for key, trajectory in legs.items()}
+    return _named(rows.select("trajectory", "ts", "price").collect(), names).select(*_PRICES)
+
+
+def _named(rows: pl.DataFrame, names: dict[str, str]) -> pl.DataFrame:
+    key = pl.col("trajectory").cast(pl.String)
+    return rows.with_columns(leg=key.replace_strict(names, return_dtype=pl.String))
+
+
+@cache_resource(ttl=_KEEP_S, max_entries=8, show_spinner="Reading the funding")
+def _rates(
+    path: Path, keys: tuple[str, ...], start: int, end: int, *, versions: tuple[StreamVersion, ...]
+) -> pl.DataFrame:
+    del versions
+    store, window = Store(path, wait_s=WAIT_S), Interval(start - _BEFORE_S, end)
+    found = [pl.DataFrame(schema=_RATES)]
+    pairs = [key for key in keys if not key.startswith(_KEPT_FUNDING)]
+    if pairs:
+        found.append(_settled(store, [Trajectory.parse(key) for key in pairs], window))
+    kept = [SnapshotTrajectory.parse(key) for key in keys if key.startswith(_KEPT_FUNDING)]
+    names = {each.key: str(each.legs[0]) for each in kept}
+    names = {key: leg for key, leg in names.items() if leg not in set(found[-1]["leg"])}
+    rows = Selection.as_held(Passes.of(store), _KEPT_FUNDING, names, window).rows()
+    found.append(_named(rows, names).select("leg", "ts", apr_pct="funding_apr_pct"))
+    return pl.concat(found).unique(["leg", "ts"], keep="first").sort("leg", "ts")
+
+
+def _settled(store: Store, pairs: list[Trajectory], window: Interval) -> pl.DataFrame:
+    """Read the rates of both legs of pairs, without spot legs."""
+    steps = differential(store.scan(pairs, window))
+    sides = []
+    for side in ("buy", "sell"):
+        names = {
+            pair.key: str(leg)
+            for pair in pairs
+            if (leg := pair.sides.get(side)) is not None and leg.market.value != "spot"
+        }
+        rate = 100 * HOURS_A_YEAR * pl.col(f"{side}_rate_per_hour")
+        mine = steps.filter(pl.col("trajectory").cast(pl.String).is_in(list(names)))
+        sides.append(_named(mine, names).select("leg", "ts", apr_pct=rate))
+    return pl.concat(sides)
+
 
 _LEVELS = {"last": "Last", "mean": "Mean"}
 _EVENTS_SHOWN = 200
@@ -73,7 +196,7 @@ _CHOICES = Choices(
 
 
 class _SymbolChoice(NamedTuple):
-    """What the widgets ask for: a symbol, a stretch of time, and what is shown of it."""
+    """The values of the widgets."""
 
     symbol: str
     view: Interval
@@ -85,10 +208,10 @@ class _SymbolChoice(NamedTuple):
 def _body(shell: PageShell) -> None:
     symbols = held_symbols(shell.held)
     if not symbols:
-        what = Markdown("{} holds no symbol yet.").format(markdown(shell.held.place))
+        what = Markdown("{} has no symbols yet.").format(markdown(shell.held.place))
         offer(shell.held, what, WATCHLIST)
         return
-    bar = st.container(horizontal=True, vertical_alignment="center", gap="small", key="filters_row")
+    bar = side_by_side(key="filters_row")
     asked = _choose(bar, shell, symbols)
     lives = read_lifecycles(shell.held, asked.view) if shell.held.logs.height else None
     mine = None if lives is None else lives.filter(symbol=asked.symbol)
@@ -115,7 +238,7 @@ def _open_row(asked: _SymbolChoice, lives: pl.DataFrame | None) -> None:
 # -- what is chosen ------------------------------------------------------------------------------
 
 
-def _choose(bar: Screen, shell: PageShell, symbols: list[str]) -> _SymbolChoice:
+def _choose(bar: Container, shell: PageShell, symbols: list[str]) -> _SymbolChoice:
     kept = [each for each in symbols if each in shell.symbols] or symbols
     usual = busiest_symbol(shell.held.streams, kept)
     choices = _CHOICES.given(symbol={"allowed": symbols, "usual": usual})
@@ -125,7 +248,7 @@ def _choose(bar: Screen, shell: PageShell, symbols: list[str]) -> _SymbolChoice:
         choices.given(symbol={"allowed": offered}).draw(*(option.name for option in choices))
     values = choices.values()
     window = _held(shell, values["symbol"]).last(PRESETS[values["window"]])
-    # The symbol is named always: the one with most rows may be another tomorrow.
+    # The link always names the symbol: the default may change.
     choices.given(symbol={"usual": ""}).write()
     zoom = values["zoom"]
     return _SymbolChoice(
@@ -181,10 +304,12 @@ _NO_LIVES = pl.DataFrame(
 )
 
 
-def _show_spreads(shell: PageShell, bar: Screen, asked: _SymbolChoice, beside: Screen) -> None:
+def _show_spreads(
+    shell: PageShell, bar: Container, asked: _SymbolChoice, beside: Container
+) -> None:
     kind = spread_kind(streams_of(shell.held, asked.symbol))
     if kind is None:
-        what = Markdown("No spread of {} is held.").format(markdown(asked.symbol))
+        what = Markdown("No spread of {} is stored.").format(markdown(asked.symbol))
         words = Markdown("Load 7 days of {}").format(markdown(asked.symbol))
         offer(shell.held, what, Load.of(words, f"{asked.symbol}:*", since="7d"))
         return
@@ -225,10 +350,9 @@ _NET = Markdown("The spread less the cost of a round trip at its last observatio
 
 
 def _spreads(shell: PageShell, asked: _SymbolChoice, kind: str, net: Net | None) -> pl.DataFrame:
-    """Measure each spread the way round in which it is held, the widest first.
+    """Measure each spread in its stored orientation, each pair once, the widest first.
 
-    One that is held both ways round is there once. Columns: trajectory (key as held), buy, sell,
-    t_last, gross_bps, cost_bps and net_bps.
+    Columns: trajectory (the stored key), buy, sell, t_last, gross_bps, cost_bps and net_bps.
     """
     held, keys = shell.held, spread_keys(shell.held, asked.symbol, kind)
     level = pl.col(f"spread_{asked.level}_log_bps")
@@ -250,7 +374,7 @@ def _spreads(shell: PageShell, asked: _SymbolChoice, kind: str, net: Net | None)
 
 
 def _cells(lines: pl.DataFrame, net: Net | None) -> pl.DataFrame:
-    """Return what the matrix shows: net of costs a pair has a figure of its own each way round."""
+    """Return the matrix's cells. Net of costs, a pair has its own figure in each orientation."""
     held = lines.select("buy", "sell", ts="t_last", last_bps="gross_bps")
     if net is None:
         return held
@@ -263,7 +387,7 @@ def _cells(lines: pl.DataFrame, net: Net | None) -> pl.DataFrame:
 
 
 def _hand_over(
-    shell: PageShell, bar: Screen, asked: _SymbolChoice, kind: str, lines: pl.DataFrame
+    shell: PageShell, bar: Container, asked: _SymbolChoice, kind: str, lines: pl.DataFrame
 ) -> None:
     net = shell.fees.net()
     start, end = map(format_ts, asked.view)
@@ -275,7 +399,7 @@ def _hand_over(
 
 def _list_events(shell: PageShell, lives: pl.DataFrame | None) -> None:
     if lives is None:
-        offer(shell.held, Markdown("No event log is held."), LOGS, part="events")
+        offer(shell.held, Markdown("No event log is stored."), LOGS, part="events")
         return
     if lives.is_empty():
         st.markdown(Markdown("**Events**"))

@@ -1,4 +1,4 @@
-"""Below the figures of a trajectory, one at a time: its events, all statistics, gaps and rows."""
+"""Below the figures of a trajectory, one at a time: events, all statistics, coverage and rows."""
 
 from __future__ import annotations
 
@@ -11,25 +11,28 @@ import polars as pl
 
 from toolkit.analyses import find
 from toolkit.charts import coverage_chart
-from toolkit.dashboard.formatting import NULL, heading, statistics_rows
-from toolkit.dashboard.navigation import go_to
+from toolkit.charts.time_axis import clock_text
+from toolkit.columns import column
+from toolkit.dashboard.export import rows_csv
+from toolkit.dashboard.link import go_to
 from toolkit.dashboard.pages.trajectory.explorer import Explored, asked_of
 from toolkit.dashboard.parts.analyses import show_one
 from toolkit.dashboard.parts.event_tables import document_columns, logs_that_end, newest_events
-from toolkit.dashboard.parts.rows import opened_key, show_rows
-from toolkit.dashboard.parts.tables import gap_table, row_table, rows_csv
+from toolkit.dashboard.parts.rows import heading, opened_key, show_rows
 from toolkit.dashboard.reading import read_coverage
-from toolkit.dashboard.screen import st
 from toolkit.dashboard.shell import draw, show_table
+from toolkit.dashboard.widgets import st
 from toolkit.foreign import Markdown, file_name
 from toolkit.market import Family, Pair, format_ts
+from toolkit.show.values import NULL, null_text, reason_words, value_text
 from toolkit.statistics.events import event_lifecycles
 from toolkit.statistics.events.documents import identified
+from toolkit.tables import LedgerState
 
 _ROWS_SHOWN = 1000
 _EVENTS_SHOWN = 10
 _GAPS_SHOWN = 500
-_EVENTS, _STATISTICS, _HELD, _ROWS = "Events", "All statistics", "What is held", "Rows"
+_EVENTS, _STATISTICS, _HELD, _ROWS = "Events", "All statistics", "Coverage", "Rows"
 _HOURS, _HOUR_OF_WEEK = "Hours of the week", "spread.hour_of_week"
 
 
@@ -39,7 +42,7 @@ def show_below(
     row: Mapping[str, Any] | None,
     events: pl.DataFrame | None,
 ) -> None:
-    """Show the part that the reader chooses. ``row`` are the statistics, None without rows."""
+    """Show the chosen part. ``row`` are the statistics, None without rows."""
     parts: dict[str, Callable[[], None]] = {}
     if events is not None:
         parts[_EVENTS] = partial(_list_events, explored, events)
@@ -48,7 +51,7 @@ def show_below(
     if row is not None and explored.trajectory.family is Family.SPREAD:
         asked = replace(asked_of(explored), page="below")
         parts[_HOURS] = partial(show_one, explored.shell, asked, find(_HOUR_OF_WEEK))
-    if not isinstance(explored.trajectory, Pair):  # what is held is said of each of its legs
+    if not isinstance(explored.trajectory, Pair):  # coverage is that of its legs
         parts[_HELD] = partial(_show_coverage, explored)
     if row is not None:
         parts[_ROWS] = partial(_show_rows, explored, rows)
@@ -118,10 +121,10 @@ def _show_coverage(explored: Explored) -> None:
     draw(coverage_chart(coverage, **explored.chart), key="coverage", headed=False)
     gaps = gap_table(coverage, explored.shell.timezone)
     if gaps.is_empty():
-        st.caption(Markdown("Every second of the window is held."))
+        st.caption(Markdown("The store covers every second of the window."))
         return
     st.caption(
-        Markdown("Stretches that are not held, longest first: {}.").format(
+        Markdown("Stretches that are not stored, longest first: {}.").format(
             _of(_GAPS_SHOWN, gaps.height)
         )
     )
@@ -130,8 +133,9 @@ def _show_coverage(explored: Explored) -> None:
 
 
 _STATES = Markdown(
-    "empty: the service answered that it has no row there; not yet known: rows may still appear or "
-    "change; missing: not loaded; unrecoverable: beyond the plan; lost at the source: Data health."
+    "empty: the service has no row there; not yet known: rows may still appear or change; missing: "
+    "not loaded; unrecoverable: older than the plan's retention; lost at the source: see Data "
+    "health."
 )
 
 
@@ -156,3 +160,74 @@ def _show_rows(explored: Explored, rows: pl.DataFrame) -> None:
 
 def _of(limit: int, total: int) -> str:
     return f"{limit:,} of {total:,}" if total > limit else f"{total:,}"
+
+
+def statistics_rows(row: Mapping[str, Any], quote: str, *, half_life: bool) -> list[dict[str, str]]:
+    """Build one line per statistic of a row of `toolkit.statistics.spread.summary`.
+
+    A line has the heading, the value with its unit (prices in ``quote``), and the reason of a null.
+    ``half_life`` is whether figures of the half-life are included.
+
+    >>> row = {"coverage_reason": None, "price_mean": 2.5, "price_std": None,
+    ...        "moments_reason": "too_few", "quantiles_reason": None}
+    >>> for line in statistics_rows(row, "USD", half_life=False):
+    ...     print(" | ".join(line.values()))
+    mean | 2.5 USD |
+    standard deviation | – | too few observations for this statistic
+    """
+    names = list(row)
+    end = "implausible" if half_life else "quantiles_reason"
+    figures = names[names.index("coverage_reason") + 1 : names.index(end)]
+    lines = []
+    for name in figures:
+        if name.endswith("_reason"):
+            continue
+        one, value = column(name, "spread.summary"), row[name]
+        text = value_text(value, one, unit=True)
+        lines.append(
+            {
+                "statistic": one.heading,
+                "value": null_text(row, name)
+                if value is None
+                else f"{text} {quote}"
+                if one.unit == "quote"
+                else text,
+                "reason": reason_words(row, name) if value is None else "",
+            }
+        )
+    return lines
+
+
+def gap_table(coverage: pl.DataFrame, timezone: str) -> pl.DataFrame:
+    """List the stretches that are not stored, longest first: from, to, length and state.
+
+    >>> ledger = pl.DataFrame({"start_ts": [0, 600], "end_ts": [600, 720],
+    ...                        "state": ["held", "missing"]})
+    >>> gap_table(ledger, "UTC").rows()
+    [('1970-01-01 00:10', '1970-01-01 00:12', '2 min', 'missing')]
+    """
+    gaps = coverage.filter(pl.col("state") != LedgerState.HELD).sort(
+        pl.col("end_ts") - pl.col("start_ts"), descending=True, maintain_order=True
+    )
+    lengths = (gaps["end_ts"] - gaps["start_ts"]).to_list()
+    return pl.DataFrame(
+        {
+            heading("start_ts", timezone): clock_text(gaps["start_ts"], timezone),
+            heading("end_ts", timezone): clock_text(gaps["end_ts"], timezone),
+            heading("length"): [value_text(length, column("length")) for length in lengths],
+            heading("state"): gaps["state"],
+        }
+    )
+
+
+def row_table(rows: pl.DataFrame, timezone: str, limit: int) -> pl.DataFrame:
+    """Build the table of the newest rows, newest first, with time in the zone's clock.
+
+    >>> rows = pl.DataFrame({"trajectory": ["a", "a"], "ts": [0, 60], "price": [1.0, 2.0]})
+    >>> row_table(rows, "UTC", 1).rows()
+    [('1970-01-01 00:01', 2.0)]
+    """
+    newest = rows.tail(limit).reverse()
+    clock = pl.Series(heading("time", timezone), clock_text(newest["ts"], timezone))
+    own = newest.drop("trajectory", "ts")
+    return own.rename({name: heading(name) for name in own.columns}).insert_column(0, clock)

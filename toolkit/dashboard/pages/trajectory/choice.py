@@ -1,4 +1,4 @@
-"""The choice of trajectory and time on their page: one row of widgets, filled from the link."""
+"""The choices of the page Trajectory, kept in its link."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from zoneinfo import ZoneInfo
 
 import polars as pl
 
-from toolkit.charts.subject import subject_of
 from toolkit.charts.time_axis import clock_moment
+from toolkit.charts.view import subject_of
 from toolkit.dashboard.choice import Choices, Number, Picked, Switch, Zoom
 from toolkit.dashboard.link import PRESETS, SHORT_PRESETS, Choice, held_window, read_link
 from toolkit.dashboard.parts.age import age_facts, show_age, stream_ages
-from toolkit.dashboard.screen import Screen, st
 from toolkit.dashboard.shell import PageShell
+from toolkit.dashboard.widgets import Container, side_by_side, st
 from toolkit.foreign import Markdown
 from toolkit.intervals import Interval
 from toolkit.market import Family, format_ts
@@ -25,7 +25,7 @@ from toolkit.statistics.spread.net_episodes import LEVEL_BPS
 from toolkit.workspace.snapshot_tables import held_stream
 
 LEGS = {"none": "Legs: off", "below": "Legs: prices", "from_mean": "Legs: bps from mean"}
-"""What the chart of a spread shows below it, as `toolkit.charts.spread_chart` takes it."""
+"""The ``legs`` of `toolkit.charts.spread_chart`, with their labels."""
 
 _MOST_BPS = 10_000.0
 _ZOOM = Zoom("zoom", Markdown("⤢ Zoom out"), None, key="trajectory_zoom")
@@ -73,11 +73,11 @@ _FIRST_DAY, _LAST_DAY = dt.datetime(1969, 12, 31), dt.datetime(2100, 1, 2)  # no
 
 @dataclass(frozen=True, slots=True)
 class ShownPart:
-    """What the widgets ask for: a trajectory, a window of it, and what is drawn beside its rows.
+    """The values of the widgets.
 
-    ``zoom`` is the part of the window, or beside it, that is looked at. ``either`` is whether the
-    threshold is of the spread's size, on either side of zero. ``marks`` are the events of the two
-    legs. ``notional`` is the size per leg, in the quote currency.
+    ``zoom`` may extend beyond the window. ``either`` applies the threshold to the spread's size, on
+    either side of zero. ``marks`` shows events of the two legs. ``notional`` is per leg, in the
+    quote currency.
     """
 
     choice: Choice
@@ -90,15 +90,15 @@ class ShownPart:
 
     @property
     def view(self) -> Interval:
-        """The stretch of time that is shown and measured."""
+        """The stretch that is shown and measured."""
         return self.zoom or self.choice.window
 
 
 def choose_trajectory(shell: PageShell, catalogue: pl.DataFrame, *, logged: bool) -> Choice:
     """Draw the widgets, filled from the link.
 
-    Offered are the trajectories of the symbols kept to, of all where there are none, and the one
-    that is open. ``logged`` is whether the log of spread events is held.
+    The trajectories of the chosen symbols are offered, and the open one. ``logged`` is whether the
+    log of spread events is stored.
     """
     state = st.session_state
     timed = state.get("preset") or state.get("trajectory_window")
@@ -106,7 +106,7 @@ def choose_trajectory(shell: PageShell, catalogue: pl.DataFrame, *, logged: bool
         lambda params, faults: _read_choice(params, catalogue, faults),
         ready=state.get("trajectory") in catalogue["stream"] and timed is not None,
     )
-    row = st.container(horizontal=True, vertical_alignment="center", gap="small", key="filters_row")
+    row = side_by_side(key="filters_row")
     with row:
         key = st.selectbox(
             Markdown("Trajectory"),
@@ -143,23 +143,23 @@ def choose_trajectory(shell: PageShell, catalogue: pl.DataFrame, *, logged: bool
 
 
 def chosen_part(choice: Choice) -> ShownPart:
-    """Return what is looked at of a choice, and keep the link in step with it."""
+    """Return all values, and write the link."""
     state = st.session_state
     if state.pop("threshold_dragged", False):
-        st.rerun()  # all of the page: the threshold is also typed in, beside what is chosen
+        st.rerun()  # the whole page, for the threshold's own widget
     CHOICES.write(choice.params)
     return ShownPart(choice, *CHOICES.values().values())
 
 
 def asked_key() -> str | None:
-    """Return the key that the page's link names, None where it names none."""
+    """Return the key in the page's link, None without one."""
     return CHOICES.link.asks_for("trajectory")
 
 
 def take_threshold(sent: object) -> None:
-    """Take over the level (bps) that a threshold was dragged to. Below zero it is none.
+    """Take over the level (bps) that a threshold was dragged to: none below zero.
 
-    That is unless it is of sizes, whose line below zero is dragged as well.
+    A threshold on sizes has a line below zero too, which is dragged likewise.
     """
     if isinstance(sent, int | float) and math.isfinite(sent):
         level = abs(sent) if st.session_state.get("threshold_either") else max(sent, 0)
@@ -176,7 +176,7 @@ def _offered(catalogue: pl.DataFrame, symbols: Collection[str]) -> list[str]:
 
 
 def _choose_window(window: Interval, timezone: str) -> None:
-    """Draw the calendars. They show the window, and a value set in them is no longer a preset."""
+    """Draw calendars with the window. A value set in them replaces the preset."""
     state = st.session_state
     for name, ts in zip(("start", "end"), window, strict=True):
         state[name] = dt.datetime.fromtimestamp(ts, ZoneInfo(timezone)).replace(tzinfo=None)
@@ -185,7 +185,7 @@ def _choose_window(window: Interval, timezone: str) -> None:
     _calendar(until, Markdown("To, excluded ({})").format(timezone), "end", timezone)
 
 
-def _calendar(column: Screen, label: Markdown, key: str, timezone: str) -> None:
+def _calendar(column: Container, label: Markdown, key: str, timezone: str) -> None:
     column.datetime_input(
         label,
         key=key,
@@ -211,7 +211,7 @@ def _choose_marks(*, logged: bool) -> None:
     threshold, toggles = st.columns(2, vertical_alignment="bottom")
     with threshold:
         CHOICES.draw("threshold")
-    why = Markdown("The log of spread events is not held. Data health offers to load it.")
+    why = Markdown("The log of spread events is not stored. Data health offers to load it.")
     with toggles:
         CHOICES.draw("side")
         CHOICES.draw("marks", disabled=not logged, help=None if logged else why)
@@ -230,7 +230,7 @@ def _read_choice(params: dict[str, str], catalogue: pl.DataFrame, faults: list[M
 
 
 def _chosen_window(held: Interval) -> Interval:
-    """Return the window of the preset, or the one set. An empty one is explained."""
+    """Return the window of the preset, or of the calendars. Warn of an empty one."""
     state = st.session_state
     if state["preset"] is not None:
         state["trajectory_window"] = None
@@ -241,7 +241,7 @@ def _chosen_window(held: Interval) -> Interval:
     st.warning(
         Markdown(
             "The window from {} to {} is empty: its start must lie before its end. The page "
-            "shows all that is held instead."
+            "shows all rows instead."
         ).format(format_ts(start), format_ts(end))
     )
     return held

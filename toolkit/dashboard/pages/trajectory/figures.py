@@ -1,4 +1,4 @@
-"""The figures of what is zoomed into: its level, how it returns, and what it would have paid."""
+"""The figures of the stretch shown: level, mean reversion, and what round trips would have paid."""
 
 from __future__ import annotations
 
@@ -11,18 +11,23 @@ from toolkit.analyses import find
 from toolkit.cards import duration
 from toolkit.columns import column
 from toolkit.dashboard.fee_choice import Net
-from toolkit.dashboard.formatting import heading
-from toolkit.dashboard.pages.trajectory.beyond import Beyond
 from toolkit.dashboard.pages.trajectory.choice import CHOICES
-from toolkit.dashboard.pages.trajectory.explorer import Explored, asked_of
+from toolkit.dashboard.pages.trajectory.explorer import Beyond, Explored, asked_of
 from toolkit.dashboard.parts.analyses import answered
-from toolkit.dashboard.parts.implausible import row_notes, show_implausible
-from toolkit.dashboard.screen import st
+from toolkit.dashboard.parts.answers import row_notes, show_implausible
+from toolkit.dashboard.parts.rows import heading
 from toolkit.dashboard.shell import show_metric
+from toolkit.dashboard.widgets import st
 from toolkit.foreign import Markdown, markdown
 from toolkit.market import Family
-from toolkit.show.half_life import NEEDS_NO_MODEL, NOT_BELIEVED, half_life_note, spread_notes
-from toolkit.show.values import NULL, reason_words, value_text
+from toolkit.show.values import (
+    NEEDS_NO_MODEL,
+    NULL,
+    UNRELIABLE,
+    half_life_note,
+    reason_words,
+    value_text,
+)
 from toolkit.statistics.core.contract import column_for
 from toolkit.statistics.screening import spread_figures
 from toolkit.statistics.spread import summary
@@ -33,12 +38,12 @@ COLUMNS = {
     Family.PRICE: "price",
     Family.FUNDING: "funding_apr_pct",
 }
-"""What is measured of each family."""
+"""The measured column of each family."""
 _LEAST_PX = 110
 
 
 def measure_explored(explored: Explored, rows: pl.DataFrame) -> dict[str, Any]:
-    """Measure the rows, of a spread as `rail screen` does."""
+    """Measure the rows, for a spread as `rail screen` does."""
     asked, family = explored.selection, explored.trajectory.family
     measured = (
         asked.applied(rows, spread_figures)
@@ -79,13 +84,13 @@ def _show_last(row: Mapping[str, Any]) -> None:
 
 
 def show_notes(explored: Explored, row: Mapping[str, Any]) -> None:
-    """Say what is unusual about a spread, as the page of spreads does."""
+    """Show what is unusual about a spread, as on the page Spreads."""
     if explored.trajectory.family is Family.SPREAD and (notes := spread_notes(row)):
         st.caption(Markdown("; ").join(notes))
 
 
 def show_kept(explored: Explored) -> None:
-    """Show what one round trip an episode would have kept, by the fees of the bar."""
+    """Show what one round trip per episode would have earned, by the chosen fees."""
     st.subheader(Markdown("What would I have kept?"), anchor=False)
     if (net := explored.shell.fees.net()) is None:
         st.caption(Markdown("Choose a fee table in the bar above, where it says Gross."))
@@ -113,8 +118,8 @@ def _show_round_trips(explored: Explored, net: Net, notional: float) -> None:
 
 _COST = Markdown("Of a round trip of this size, by the fee table {} ({}), style {}.")
 _ENTERED = Markdown(
-    "An episode is from where the spread is beyond the cost of a round trip to where it is not. "
-    "One round trip is taken in each, at its first row and in full size, and left at a spread of 0."
+    "In an episode the spread is beyond the cost of a round trip. One round trip is entered at its "
+    "first row in full size, and left at a spread of 0."
 )
 
 
@@ -123,7 +128,7 @@ def _show_half_life(row: Mapping[str, Any]) -> None:
     sign, note = _HALF_LIFE, half_life_note(row)
     beside = f"95 %: {duration(lower or 0)} to {duration(upper)}"
     if note:
-        beside = note if row["half_life_s"] is None else NOT_BELIEVED
+        beside = note if row["half_life_s"] is None else UNRELIABLE
         sign = Markdown("{} Here: {}.").format(sign, note)
         for words, figure in NEEDS_NO_MODEL.items():
             if row[figure] is not None:
@@ -132,8 +137,8 @@ def _show_half_life(row: Mapping[str, Any]) -> None:
 
 
 _HALF_LIFE = Markdown(
-    "The time in which half of a distance from the mean is gone. It is believed where its 95 % "
-    "interval has an upper bound. It has none where one speed beneath noise does not fit."
+    "The time in which half of a deviation from the mean is gone. It is reliable only if its 95 % "
+    "interval has an upper bound, and null if a mean-reverting process with noise does not fit."
 )
 
 
@@ -146,18 +151,18 @@ def _show_beyond(beyond: Beyond | None) -> None:
     show_metric(row, "level_per_day", seen, of=words, sign=_DAILY)
 
 
-_DAILY = Markdown("Those whose beginning was seen, of the days for which a value is known.")
+_DAILY = Markdown("Episodes with an observed beginning, per day for which a value is known.")
 _LEVEL = Markdown(
-    "Of the time observed. With fees, chosen in the bar above, it is the time in which the size of "
-    "the spread is beyond the cost of a round trip, else that from a level on, which More sets."
+    "Share of the time observed. With fees, chosen in the bar above: the spread's size is beyond "
+    "the cost of a round trip. Without: it is at or above the level under More."
 )
 
 
 def _coverage_help(explored: Explored, row: Mapping[str, Any]) -> Markdown:
-    expected = Markdown("the rows expected, one a step")
+    expected = Markdown("the rows expected, one per step")
     if explored.selection.polls is not None:
         expected = Markdown("the polls due, less those whose answer lacks it")
     return Markdown(
-        "Rows with a value over {}. Observed share {}: of the time for which a value is known, "
-        "each for three steps at most."
+        "Rows with a value over {}. Observed share {}: the share of the time for which a value is "
+        "known, each for at most three steps."
     ).format(expected, value_text(row["observed_share"], column("observed_share")))

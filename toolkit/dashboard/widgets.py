@@ -1,8 +1,8 @@
 # ruff: noqa: A002, D102 - the names are Streamlit's, and described there
-"""Streamlit with types: each text that it reads as Markdown has to be one.
+"""Streamlit with types: pages import ``st`` from here alone.
 
-Pages take ``st`` from here and nowhere else. So a type checker refuses a text that is no
-`toolkit.foreign.Markdown`, and a command that `toolkit.foreign.command` did not make.
+So a type checker refuses texts that are not `toolkit.foreign.Markdown`, and commands that
+`toolkit.foreign.command` did not make.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from toolkit.foreign import Command, Markdown
 _Body = TypeVar("_Body", bound=Callable[..., object])
 
 
-class Screen(Protocol):
-    """The parts of Streamlit that the pages use, of the page itself and of a container in it."""
+class Container(Protocol):
+    """The parts of Streamlit that pages use, of the page and of a container in it."""
 
     session_state: Any
     query_params: Any
@@ -82,11 +82,11 @@ class Screen(Protocol):
 
     # -- places, tables, figures and runs --------------------------------------------------------
 
-    def columns(self, number: Any, *, vertical_alignment: str = ...) -> list[Screen]: ...
-    def container(self, **looks: object) -> Screen: ...
-    def grid(self, number: int, *, min_column_width: int) -> Screen: ...
-    def expander(self, label: Markdown, **looks: str | bool) -> Screen: ...
-    def popover(self, label: Markdown, **looks: str) -> Screen: ...
+    def columns(self, number: Any, *, vertical_alignment: str = ...) -> list[Container]: ...
+    def container(self, **looks: object) -> Container: ...
+    def grid(self, number: int, *, min_column_width: int) -> Container: ...
+    def expander(self, label: Markdown, **looks: str | bool) -> Container: ...
+    def popover(self, label: Markdown, **looks: str) -> Container: ...
     def html(self, body: Path) -> object: ...
     def spinner(self, text: Markdown) -> AbstractContextManager[None]: ...
     def progress(self, value: float, *, text: Markdown) -> Any: ...
@@ -97,17 +97,21 @@ class Screen(Protocol):
     def rerun(self, *, scope: str = ...) -> None: ...
 
 
-st = cast("Screen", streamlit)
+st = cast("Container", streamlit)
 """The page."""
 
 
-def component(name: str, *shared: str) -> Callable[..., Any]:
-    """Register a part of the page of our own, and return what draws it.
+def side_by_side(**looks: object) -> Container:
+    """Add a container whose parts are side by side."""
+    return st.container(horizontal=True, vertical_alignment="center", **{"gap": "small"} | looks)
 
-    Its script and its looks are the files of its name in ``parts``, after those of the names
-    that it has in common with others. The function ``start`` of the script gets an element whose id
-    is the name, and returns what ends what it set going, if anything. It must show data as text and
-    never as HTML.
+
+def component(name: str, *shared: str) -> Callable[..., Any]:
+    """Register a component of our own, and return the function that draws it.
+
+    Its script and style are the files of its name in ``parts``, after those of ``shared``. The
+    script's ``start`` gets an element whose id is the name, and may return a clean-up function.
+    It must show data as text and never as HTML.
     """
     beside = Path(__file__).with_name("parts")
     script = [f"{each}.js" for each in (*shared, name, "component")]
