@@ -17,7 +17,7 @@ from typing import Any, cast
 import polars as pl
 import pytest
 
-from toolkit.analyses import Analysis
+from toolkit.analyses import Analysis, analyses
 from toolkit.charts.view import subject_of
 from toolkit.cli.analyses import stats as stats_app
 from toolkit.cli.events import by_hand

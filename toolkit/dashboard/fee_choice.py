@@ -17,7 +17,7 @@ from toolkit.market import Leg, Market, SnapshotTrajectory, Stream, Trajectory
 from toolkit.statistics.fees import NOTIONAL, FeeModel, Style
 from toolkit.statistics.spread.net_episodes import LEVEL_BPS, Level
 from toolkit.workspace import find_fees
-from toolkit.workspace.fee_file import FORM_FIELDS, fee_file, keep_fees, keep_table
+from toolkit.workspace.user_files import FORM_FIELDS, fee_file, keep_fees, keep_table
 
 HELD_STYLES = ("taker", "maker", "maker_buy", "maker_sell")
 """The styles that hold a position, as funding needs it."""

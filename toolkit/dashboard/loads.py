@@ -32,7 +32,7 @@ from toolkit.intervals import Interval
 from toolkit.loader import LoadResult, Progress
 from toolkit.loader.sync.planned import load_words, plan_load
 from toolkit.market import EventFamily, format_ts
-from toolkit.store.writing.follow_mark import running_follow
+from toolkit.store.writing.follows import running_follow
 from toolkit.wire.address import is_loopback
 from toolkit.workspace import open_workspace
 from toolkit.workspace.loading import named_streams, wanted_watchlist

@@ -123,6 +123,14 @@ class SpreadAnalyses(Series, metaclass=ABCMeta):
         ``max_stale_s``: How long a value is valid without a new one. Default: three steps.
         """
 
+    def hayashi_yoshida(self, *, lags_s: Sequence[int] | None = None) -> Result:
+        """Correlate the returns of two legs, each at the times at which it has a price.
+
+        Formula, columns, errors and an example: `toolkit.statistics.spread.hayashi_yoshida`.
+
+        ``lags_s``: A lag to try, either way: 0s, 1m. Default: 0, 1, 2, 5 and 10 steps.
+        """
+
     def hour_of_week(
         self, *, column: str = "spread_log_bps", max_stale_s: int | None = None
     ) -> Result:

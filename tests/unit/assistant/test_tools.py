@@ -36,7 +36,11 @@ def asked(rail: Workspace, name: str, **arguments: Any) -> ToolAnswer:
         ("summary", {"stream": PRICE, "columns": "pric_low"}, "nearest: price_low"),
         ("summary", {"stream": PRICE, "as_of": "2020-01-01"}, "held nothing as of 2020-01-01"),
         ("summary", {"stream": "snapshot/spread"}, "is not held"),
-        ("episodes", {"stream": SPREAD}, "enter_bps: nothing is given; allowed: The spread from which"),
+        (
+            "episodes",
+            {"stream": SPREAD},
+            "enter_bps: nothing is given; allowed: The spread from which",
+        ),
         ("episodes", {"stream": SPREAD, "enter_bps": "5"}, "a JSON number"),
         ("episodes", {"stream": SPREAD, "enter_bps": 5, "merge_gap_s": "soon"}, "merge_gap_s"),
         ("episodes", {"stream": PRICE, "enter_bps": 5}, "allowed: a spread"),

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.dated import date_load
+from tests.other_services.server import Answer
 from toolkit.errors import StoreError
 from toolkit.intervals import Interval
 from toolkit.market import SnapshotKind, SnapshotLog, Trajectory

@@ -22,8 +22,8 @@ from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 from toolkit.errors import InputError, WireError
 from toolkit.market import EventFamily
 from toolkit.service.events.archive import EventArchive
-from toolkit.service.market.simulated import Simulated
-from toolkit.service.transports.webhooks.courier import new_secret, signed_headers
+from toolkit.service.market.simulator import Simulated
+from toolkit.service.transports.courier import new_secret, signed_headers
 from toolkit.wire.event_log import document_frame, read_document
 from toolkit.wire.profile.event_routes import BUILT_IN_EVENTS
 from toolkit.wire.signatures import (

@@ -344,7 +344,7 @@ def _answer(shell: PageShell, asked: Asked, analysis: Analysis, options: Mapping
 
 def answered(
     shell: PageShell, asked: Asked, analysis: Analysis, options: Mapping[str, Any] | None = None
-) -> Answer | EventAnswer:
+) -> SeriesAnswer | EventAnswer:
     """Answer an analysis, cached until the rows change."""
     net = asked.net and (asked.net.fees.hash, asked.net.style, asked.net.notional)
     question = repr((str(shell.held.path), analysis.result, options, net, asked.versions))

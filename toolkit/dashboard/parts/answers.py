@@ -22,7 +22,7 @@ from toolkit.errors import InputError
 from toolkit.foreign import LONGEST, Markdown, markdown
 from toolkit.show.values import figures_text, reason_words
 from toolkit.statistics.quality.plausibility import HIGH_RATE, high_rate, notes_of
-from toolkit.workspace.answers import Answer
+from toolkit.workspace.answers import SeriesAnswer
 from toolkit.workspace.events.event_answers import EventAnswer
 
 _MOST_ROWS, _ROWS_HIGH = 500, 12
@@ -86,7 +86,7 @@ def _heading(shell: PageShell, answer: SeriesAnswer | EventAnswer) -> Markdown:
     return Markdown("**{}** · {} to {}").format(title, *map(shell.moment, answer.asked.window))
 
 
-def _draw_chart(shell: PageShell, answer: Answer | EventAnswer, key: str) -> None:
+def _draw_chart(shell: PageShell, answer: SeriesAnswer | EventAnswer, key: str) -> None:
     """Draw the chart, or say why it cannot be drawn. One of other rows than these is left out."""
     try:
         figure = drawn(shell, answer.analysis, answer.rows, limit=_MOST_GROUPS)
@@ -116,7 +116,7 @@ def _columns(answer: SeriesAnswer | EventAnswer) -> list[str]:
     return [*dict.fromkeys(name for name in names if name not in same)]
 
 
-def show_figures(shell: PageShell, answer: Answer | EventAnswer, quote: str = "") -> None:
+def show_figures(shell: PageShell, answer: SeriesAnswer | EventAnswer, quote: str = "") -> None:
     """Show the figures of the only row, each null with its reason."""
     row, result = answer.rows.row(0, named=True), answer.analysis.result
     with st.grid(8, min_column_width=_LEAST_PX):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
@@ -13,11 +14,11 @@ from toolkit.dashboard.fee_choice import python_costs
 from toolkit.dashboard.parts.age import stream_ages
 from toolkit.dashboard.reading import SPREADS, StoreState, StreamVersion, measure_each
 from toolkit.intervals import Interval
+from toolkit.show.values import half_life_note
 from toolkit.statistics.fees import FeeModel, Style
 from toolkit.statistics.screening import SPREAD_ORDER, Ranking, spread_figures, with_q_values
 from toolkit.statistics.spread import net_summary
-from toolkit.statistics.spread.level import Level
-from toolkit.statistics.spread.notes import spread_notes
+from toolkit.statistics.spread.net_episodes import Level
 from toolkit.workspace.screening import Screening, markets_of
 
 FIGURES = (
@@ -216,3 +217,29 @@ def measure_net(
     question = f"net {fees.hash} {style} of {sorted(versions or ())}"
     costs: dict[str, Any] = {"versions": versions, "fees": fees, "style": style}
     return with_q_values(measure_each(held, kind, window, question, net_summary, **costs))
+
+
+_WHOLE = 0.9995
+
+
+def spread_notes(row: Mapping[str, Any]) -> list[str]:
+    """Return the notes of a row of `toolkit.statistics.screening.spread_figures`.
+
+    They name the flags that are true, coverage below 100 %, what the fee table lacks (where the row
+    has ``cost_lacks``), why there is no half-life or why it is unreliable, and spreads that are
+    the service's own.
+
+    >>> spread_notes({"flags": "stale_buy", "coverage": 0.5, "half_life_s": None,
+    ...               "half_life_reason": "too_few", "spread_basis": "service"})
+    ['stale buy', '50 % covered', 'too few rows for a half-life', "the service's own figure"]
+    """
+    found = row["flags"].replace("_", " ").split(", ") if row["flags"] else []
+    if row["coverage"] is not None and row["coverage"] < _WHOLE:
+        found.append(f"{math.floor(100 * row['coverage'])} % covered")
+    if row.get("cost_lacks"):
+        found.append(f"the fee table lacks {row['cost_lacks']}")
+    if note := half_life_note(row):
+        found.append(note)
+    if "service" in (row["spread_basis"] or ""):
+        found.append("the service's own figure")
+    return found

@@ -333,8 +333,10 @@ def hayashi_yoshida(
 
     {columns}
 
-    Raises `InputError`: A column is missing or of another type. Two rows of one leg share a time.
-    ``lags_s`` has no lag, or one that is not a whole number.
+    Raises
+    ------
+    InputError
+        As `coverage`. ``lags_s`` has no lag, or one that is not a whole number from 0.
 
     References
     ----------
@@ -388,16 +390,50 @@ def hayashi_yoshida(
     )
 
 
-def _log_prices(frame: Frame, name: str, window: Interval) -> tuple[Integers, Floats]:
-    price, inside = pl.col("price"), pl.col("ts").is_between(*window, closed="left")
-    held = frame.lazy().filter(inside, price.is_finite(), price > 0).sort("ts").collect()
-    checked_times(held)
-    if held["ts"].n_unique() < held.height:
-        raise InputError(name, "two rows of the same ts", "one price per time")
-    return held["ts"].to_numpy(), np.log(held["price"].to_numpy())
+def _lags(given: Sequence[int]) -> list[int]:
+    """Return the lags in order, each either way."""
+    if isinstance(given, str | int) or not len(given):
+        raise InputError("lags_s", given, "one or more whole numbers of seconds, such as [0, 60]")
+    lags = [whole_number("lags_s", lag, 0) for lag in given]
+    return sorted({*lags, *(-lag for lag in lags)})
+
+
+def _of_clocks(rows: pl.DataFrame, window: Interval, lags: Sequence[int] | None) -> pl.DataFrame:
+    """Return the covariance of one trajectory at each lag, and what it is divided by.
+
+    A lag is ``between`` the times where it is not a multiple of what separates all of them: returns
+    would then overlap two neighbours of the other leg.
+    """
+    inside = rows.filter(pl.col("ts").is_between(*window, closed="left"))
+    (buy_ts, buy_log), (sell_ts, sell_log) = (_log_prices(inside, name) for name in _LEGS)
+    apart_s, times = np.unique(np.diff(inside["ts"].to_numpy()), return_counts=True)
+    if lags is None:
+        step_s = int(apart_s[times.argmax()]) if len(apart_s) else 0
+        lags = _lags([step_s * steps for steps in _STEPS])
+    scale = math.sqrt(float(np.square(np.diff(buy_log)).sum() * np.square(np.diff(sell_log)).sum()))
+    grid_s = max(1, int(np.gcd.reduce(apart_s)))
+    figures = {
+        "lag_s": lags,
+        "buy_n": [len(buy_ts)] * len(lags),
+        "sell_n": [len(sell_ts)] * len(lags),
+        "covariance": [_covariance(buy_ts, buy_log, sell_ts - lag, sell_log) for lag in lags],
+        "scale": [scale] * len(lags),
+        "between": [lag % grid_s > 0 for lag in lags],
+    }
+    return (
+        rows.select("trajectory").head(1).join(pl.DataFrame(figures, schema=_FIGURES), how="cross")
+    )
+
+
+def _log_prices(rows: pl.DataFrame, name: str) -> tuple[Integers, Floats]:
+    """Return the times and log prices of one leg, in order."""
+    price = pl.col(name)
+    known = rows.filter(price.is_finite(), price > 0)
+    return known["ts"].to_numpy(), np.log(known[name].to_numpy())
 
 
 def _covariance(ts: Integers, x: Floats, other_ts: Integers, y: Floats) -> float:
+    """Sum the products of returns whose times ``(from, to]`` overlap."""
     if min(len(ts), len(other_ts)) < 2:
         return 0.0
     # the returns of the other that overlap one of ours reach from the last price at or before our

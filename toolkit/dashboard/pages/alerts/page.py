@@ -28,12 +28,12 @@ from toolkit.intervals import Interval
 from toolkit.market import Stream
 from toolkit.show.values import value_text
 from toolkit.store import Store
-from toolkit.store.writing.follow_mark import running_follow
+from toolkit.store.writing.follows import running_follow
 from toolkit.tables import SNAPSHOT_SERIES
 from toolkit.workspace import fees_file
-from toolkit.workspace.alert_file import alert_file, keep_rule, remove_rule
 from toolkit.workspace.alerts import caught, caught_words, find_alerts, matched_streams, named_rule
 from toolkit.workspace.rules import find_fees, find_watchlist
+from toolkit.workspace.user_files import alert_file, keep_rule, remove_rule
 
 _KINDS: Mapping[str, str] = {
     AlertKind.SPREAD: "|Spread| above",

@@ -39,7 +39,7 @@ from toolkit.reasons import Reason
 from toolkit.show.values import heading_of, reason_words, value_text
 from toolkit.statistics.core.definition import turned
 from toolkit.statistics.funding import heatmap, intervals, legs
-from toolkit.statistics.funding.carry_marks import FUNDING_ONLY, LegPrices
+from toolkit.statistics.funding.carry_marks import FUNDING_ONLY, PairPrices
 from toolkit.store import Store, held_key
 from toolkit.workspace.selection import Passes, Selection
 

@@ -35,7 +35,7 @@ from toolkit.statistics.events.documents import opens
 from toolkit.store import Store
 from toolkit.store.reading.lookup import soonest_losses
 from toolkit.tables import GapStatus, LedgerState
-from toolkit.wire.profile.snapshots import activity_of_day
+from toolkit.wire.rows.snapshot_rows import activity_of_day
 
 _WEEK_S = 604_800
 _HOUR_S = 3_600

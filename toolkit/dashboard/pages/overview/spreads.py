@@ -23,9 +23,8 @@ from toolkit.foreign import Markdown
 from toolkit.show.values import value_text
 from toolkit.statistics.fees import NOTIONAL
 from toolkit.statistics.fees.net_edge import net_now_bps
-from toolkit.wire.profile.snapshots import SnapshotItems, snapshot_items
-from toolkit.workspace.orientation import each_pair_once, shown_as_held
-from toolkit.workspace.snapshot_tables import open_spreads
+from toolkit.wire.rows.snapshot_rows import SnapshotItems, snapshot_items
+from toolkit.workspace.snapshot_tables import each_pair_once, open_spreads, shown_as_held
 
 _OLD_S = 3_600
 

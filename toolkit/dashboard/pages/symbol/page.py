@@ -36,9 +36,8 @@ from toolkit.statistics.fees.net_edge import net_now_bps
 from toolkit.statistics.funding import differential
 from toolkit.statistics.funding.rates_in_force import HOURS_A_YEAR
 from toolkit.store import Store
-from toolkit.workspace.orientation import each_pair_once
-from toolkit.workspace.passes import Passes
-from toolkit.workspace.selection import Selection
+from toolkit.workspace.selection import Passes, Selection
+from toolkit.workspace.snapshot_tables import each_pair_once
 
 _KEEP_S = 600
 _BEFORE_S = 2 * 86_400

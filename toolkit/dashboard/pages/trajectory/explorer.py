@@ -20,7 +20,7 @@ from toolkit.dashboard.reading import read_polls, read_rows, selected
 from toolkit.dashboard.shell import PageShell
 from toolkit.intervals import Interval
 from toolkit.market import Family, SnapshotTrajectory, format_ts
-from toolkit.statistics.spread.level import Level
+from toolkit.statistics.spread.net_episodes import Level
 from toolkit.workspace.selection import Selection
 
 _OPENED = {"spread": "spread", "price": "prices"}

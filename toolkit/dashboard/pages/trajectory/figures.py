@@ -16,6 +16,7 @@ from toolkit.dashboard.pages.trajectory.explorer import Beyond, Explored, asked_
 from toolkit.dashboard.parts.analyses import answered
 from toolkit.dashboard.parts.answers import row_notes, show_implausible
 from toolkit.dashboard.parts.rows import heading
+from toolkit.dashboard.parts.spread_table import spread_notes
 from toolkit.dashboard.shell import show_metric
 from toolkit.dashboard.widgets import st
 from toolkit.foreign import Markdown, markdown
