@@ -179,10 +179,10 @@ def read_zone(params: Mapping[str, str], name: str, wrong: list[Markdown]) -> st
     try:
         utc_offset_s(pl.Series([0]), zone)
     except InputError as error:
-        fault = (
+        fault = Markdown(
             "The link asks for {}, which is not a time zone (allowed: {}); times are UTC instead."
         )
-        wrong.append(Markdown(fault).format(markdown(f"{name}={zone}"), error.allowed))
+        wrong.append(fault.format(markdown(f"{name}={zone}"), error.allowed))
         return "UTC"
     return zone
 

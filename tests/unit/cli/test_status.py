@@ -172,7 +172,7 @@ def test_nothing_there_no_answer_and_never_asked_are_three_things(rail: Rail, st
     done = rail("status")
     assert " ".join(line_of(done, SPREADS)[1:3]) == "nothing there"
     assert " ".join(line_of(done, splash)[1:3]) == "no answer"
-    assert " ".join(line_of(done, funding)[1:3]) == "not requested yet"
+    assert " ".join(line_of(done, funding)[1:4]) == "not requested yet"
     assert (
         "not requested yet: price, spread, funding, events/funding, snapshot/symbols" in done.stdout
     )

@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from tests.dated import date_load
-from tests.other_services.server import Answer
 from toolkit.errors import StoreError
 from toolkit.intervals import Interval
 from toolkit.market import SnapshotKind, SnapshotLog, Trajectory
@@ -73,7 +72,7 @@ def test_pages_come_back_as_they_were_with_their_load_and_schemas(store: Store) 
 def test_large_and_small_pages_of_a_commit_keep_their_order(store: Store) -> None:
     batch, sent = Batch(), [b"s" * 9, b"l" * 100_000, b"", b"m" * 70_000, b"t"]
     batch.add(PRICE, frame_of([(60, 2.0)]), Interval(60, 120), EDGE)
-    batch.pages = [packed_page(KeptPage(PRICE, Interval(0, 9), Answer(200, {}, b))) for b in sent]
+    batch.pages = [packed_page(KeptPage(PRICE, Interval(0, 9), Response(200, {}, b))) for b in sent]
     brought(store, batch)
     assert bodies(store) == sent
 

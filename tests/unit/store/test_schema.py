@@ -12,7 +12,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from tests.older_store import make_older
+from tests.dated import make_older
 from toolkit.errors import NotAStoreError, StoreError, StoreSourceError, StoreVersionError
 from toolkit.intervals import Interval
 from toolkit.market import Source, Trajectory
