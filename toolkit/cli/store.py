@@ -281,7 +281,7 @@ _STATUS = schema_of(
 def status_command(store: Path | None = None, *, view: TableOptions) -> None:
     """Show what the store holds: one line per trajectory, event log and kind of snapshot.
 
-    held: rows, documents or snapshots, else "nothing there", "no answer" or "never asked".
+    held: rows, documents or snapshots, else "nothing there", "no answer" or "not requested yet".
     answered: the share of the requested time that the service has answered for, as far as it can be
     known by now. behind: the time from the last row or answer to now, by the service's clock.
     holes: how often rows are more than 1.5 steps apart, and the longest hole. gaps: losses of live
@@ -306,7 +306,7 @@ def status_command(store: Path | None = None, *, view: TableOptions) -> None:
     now = int(time.time()) if held.as_of is None else held.as_of
     notes = [
         _totals(catalogue, deliveries) + ("" if own else _last_answer(catalogue, now)),
-        f"never asked: {', '.join(never)}" if never and not own else "",
+        f"not requested yet: {', '.join(never)}" if never and not own else "",
         *(f"{key}: {words}" for key, words in odd.items()),
         _ties(frame),
         _gaps(frame),
