@@ -10,7 +10,6 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.dated import date_load
 from tests.empty_store import empty_store
 from tests.forked import PYTHON
 from toolkit.intervals import Interval
@@ -136,16 +135,11 @@ def committing(store: Store) -> Callable[..., Inserted]:
         *,
         answered: tuple[int, int] = (0, 1),
         edge: Edge = EDGE,
-        started_at: int | None = None,
     ) -> Inserted:
         trajectory = Trajectory.parse(key)
         batch = Batch()
         batch.add(trajectory, frame_of(rows, trajectory.family), Interval(*answered), edge)
-        load_id = writer.start_load(ORIGIN)
-        inserted = writer.commit(load_id, batch)
-        if started_at is not None:
-            date_load(store, load_id, started_at)
-        return inserted
+        return writer.commit(writer.start_load(ORIGIN), batch)
 
     return write
 

@@ -1,8 +1,8 @@
 """Following streams: by sockets where the plan has them, by the archive in any case.
 
-Two threads run besides the sockets' readers: one sweeps the archive, the other asks for snapshots
-and reads the rules anew. New streams are swept before the snapshot that named them is kept: what a
-dashboard lists is there when it lists it.
+Besides the sockets' readers one thread sweeps the archive, one asks for snapshots and reads the
+rules anew. New streams are swept before the snapshot that named them is kept, so that a dashboard
+that lists them has them.
 
 docs/design.md, "Live capture", has the reasons.
 """

@@ -82,11 +82,11 @@ class FollowResult:
     """What a follow did. ``window`` runs from its start to its end by the service's clock.
 
     ``followed`` are the streams at its end, each with the rule that named it. ``rows`` counts rows
-    and documents, of sockets and archive. ``gaps`` counts the losses of a stream by status: an open
-    one is settled by the next load of its stretch. ``snapshots`` and ``missed`` are as in
-    `FollowProgress`. ``lost_s`` are the seconds of a stream that the archive had dropped before
-    they were asked for. ``refused`` are the streams that the service did not give. ``attempts`` is
-    how often a socket was tried. ``findings`` as in `LoadResult`.
+    and documents. ``gaps`` counts the losses of a stream by status: the next load settles an open
+    one. ``snapshots`` and ``missed`` are as in `FollowProgress`. ``lost_s`` are the seconds of a
+    stream that the archive had dropped before they were asked for. ``refused`` are the streams that
+    the service did not give. ``attempts`` is how often a socket was tried. ``findings`` as in
+    `LoadResult`.
     """
 
     source: Source

@@ -255,9 +255,9 @@ class Pace:
 class SnapshotPolls:
     """The snapshots to poll: the newest document of each kind, how many came and failed.
 
-    Due times lie on a grid, so that a late answer does not delay the next. Each answer is kept with
-    its period. A kind that the plan does not include is a finding, and not asked for again. Without
-    ``patient`` each is asked for once, without a period.
+    Due times lie on a grid, so a late answer does not delay the next. Each answer is kept with its
+    period. A kind outside the plan is a finding, and not asked for again. Without ``patient`` each
+    is asked for once, without a period.
     """
 
     def __init__(

@@ -79,9 +79,9 @@ class Run:
     A refusal of one stream ends that stream alone: see ``refused``. A refusal of the key, a spent
     quota, and a service that is out of reach or fails stream after stream end the run.
 
-    ``check_source`` asks the service whose it is, and raises where that has changed. It is called
-    before each commit, since another service may have taken the address. What came since the last
-    commit is then dropped. When an error ends the run it is not called: what came is kept.
+    ``check_source`` raises if the service's source has changed. It is called before each commit,
+    since another service may have taken the address. What came since the last commit is then
+    dropped. After an error it is not called: what came is kept.
     """
 
     def __init__(

@@ -40,9 +40,9 @@ _KEYS = {"event_id": pl.String, "event_type": pl.String, "ts_ms": pl.Int64, "ts"
 class Piece:
     """What one page brings: ``put`` adds it to a batch. The rest is for the count.
 
-    ``re_asked`` where all that it answers for was answered before, provisionally. ``others`` are
-    tasks that its task leaves to other workers. ``pages`` is 0 where nothing was asked for it.
-    ``row_size`` is how many rows of a history take as much memory as one of its rows.
+    ``re_asked`` where all that it answers for was answered before. ``others`` are tasks that its
+    task leaves to other workers. ``pages`` is 0 where nothing was asked for it. ``row_size`` is how
+    many rows of a history take as much memory as one of its rows.
     """
 
     put: Callable[[Batch], object]
@@ -88,9 +88,9 @@ class TrajectoryTask:
     """A stretch of a trajectory, asked for from its newest page on.
 
     Once its first page shows how much time a page has, what is older than a few more pages is left
-    to others, in slices. These follow from the rows alone, so the ledger does not depend on the
-    number of workers. ``before`` is what was answered for already. Its pages go into the batch
-    beside their rows if it ``keeps_pages``.
+    to others, in slices, which follow from the rows alone: the ledger does not depend on the number
+    of workers. ``before`` is what was answered already. Pages go into the batch beside their rows
+    if it ``keeps_pages``.
     """
 
     stream: Trajectory

@@ -14,10 +14,10 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from importlib.metadata import version
+from typing import NamedTuple
 
 from toolkit.errors import InputError, StoreError, WireError, needs_extra
 from toolkit.market import EventFamily
-from toolkit.serving import ServerSettings, run
 from toolkit.store import WEBHOOK, Delivered, Kept, LoadOrigin, Store, StoreWriter, keep_deliveries
 from toolkit.wire.event_log import document_frame
 from toolkit.wire.finding_words import as_rows
@@ -39,7 +39,7 @@ with needs_extra("service"):
     from starlette.responses import JSONResponse, Response
     from starlette.types import Receive, Scope, Send
 
-    from toolkit.serving import in_worker
+    from toolkit.serving import ServerSettings, in_worker, run
 
 _RETRY_AFTER = {"Retry-After": "5"}
 _TITLES = {
@@ -102,12 +102,12 @@ def webhook_app(
     """Make an ASGI application that receives deliveries into a store, to be run or mounted.
 
     ``secrets`` are those of Standard Webhooks, any of which may have signed. ``verifier`` is
-    another scheme with its own. The store must exist: a delivery does not name its source, so it is
-    taken to be the store's. ``limits`` bound a body in bytes and seconds, what waits, and what is
-    kept. This process then uses the store with little memory. TLS and a limit on connections belong
-    to the server in front. ``routes`` say where a document has its fields, and ``profile_hash`` is
-    that of the user's file that says so. ``secrets`` and ``withheld``, such as an API key, are
-    struck out of a body before it is stored.
+    another scheme with its own. The store must exist: a delivery does not name its source.
+    ``limits`` bound a body in bytes and seconds, what waits, and what is kept. This process then
+    uses the store with little memory. TLS and a limit on connections belong to the server in front.
+    ``routes`` say where a document has its fields, and ``profile_hash`` is that of the user's file
+    that says so. ``secrets`` and ``withheld``, such as an API key, are struck out of a body before
+    it is stored.
 
     Raises `InputError` for no or two ways to verify, `StoreError` where there is no store.
 
@@ -133,12 +133,10 @@ class WebhookApp:
     """The application that `webhook_app` makes. It takes POST at whatever path it is mounted.
 
     Size and signature are checked on the body's exact bytes, before anything is read into them.
-    What is genuine is in the store when 204 is answered, and a repeat of it is answered 204 too. A
-    store that another process holds, or that fails, is answered 503 with ``Retry-After``.
-    ``receipts`` counts.
+    What is genuine is in the store when 204 is answered, as for a repeat of it. A store that
+    another process holds, or that fails, is answered 503 with ``Retry-After``. ``receipts`` counts.
 
-    A server that runs the application alone calls `close` at its end. Whoever mounts it calls
-    `close` at the end of its own.
+    A server of the application alone calls `close` at its end. Whoever mounts it calls `close`.
     """
 
     def __init__(
@@ -240,9 +238,8 @@ def _problem(status: int, detail: str, headers: Mapping[str, str] | None = None)
     return JSONResponse(document, status, headers, "application/problem+json")
 
 
-@dataclass(slots=True)
-class _Waiting:
-    delivery_id: str
+class _Waiting(NamedTuple):
+    delivered: Delivered
     delivery: Delivery
     done: asyncio.Future[None]
 
@@ -269,7 +266,9 @@ class _Keeper:
         if self._bytes + size > self._limits.waiting_delivery_bytes:
             raise StoreError("too much waits to be written already", path=str(self.store.path))
         loop = asyncio.get_running_loop()
-        waiting = _Waiting(delivery_id, delivery, loop.create_future())
+        row = delivery.row
+        kept = (None, delivery.body) if row is None else (row["family"], None)
+        waiting = _Waiting(Delivered(delivery_id, *kept), delivery, loop.create_future())
         self._waiting.append(waiting)
         self._bytes += size
         if self._task is None or self._task.done():
@@ -304,7 +303,7 @@ class _Keeper:
 
     def _commit(self, group: Sequence[_Waiting]) -> Kept:
         rows = [each.delivery.row for each in group if each.delivery.row is not None]
-        delivered = [_delivered(each) for each in group]
+        delivered = [each.delivered for each in group]
         with self._writing:
             return keep_deliveries(
                 self._writer, self._begun(), delivered, document_frame(rows), self._limits
@@ -337,13 +336,6 @@ class _Keeper:
                 found = as_rows(self._findings.listed(), self._profile)
                 self._writer.finish_load(self._load_id, found)
                 self._load_id = None
-
-
-def _delivered(waiting: _Waiting) -> Delivered:
-    delivery = waiting.delivery
-    if delivery.row is None:
-        return Delivered(waiting.delivery_id, None, delivery.body)
-    return Delivered(waiting.delivery_id, delivery.row["family"])
 
 
 _GRACE_S = 15  # for deliveries under way; a sender waits no longer

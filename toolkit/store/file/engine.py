@@ -67,26 +67,19 @@ def open_failure(path: Path, error: Exception) -> StoreError:
     message, line = str(error), first_line(error)
     if known := _locked(path, message) or _stray_wal(path, message) or full_disk(path, error):
         return known
+    kind: type[StoreError] = StoreError
+    why = f"cannot be opened ({line}); put a sound copy in its place or name another store"
     if "newer version of DuckDB" in message:
-        return StoreVersionError(
-            f"{path} was written by a newer DuckDB than this one ({duckdb.__version__}); update "
-            "the toolkit",
-            path=str(path),
-        )
-    sqlite = "xtension" in message and _begins_with(path, _SQLITE)  # it asks for one to read it
-    other = "not a valid DuckDB database" in message or "in-memory database in read" in message
-    if sqlite or other:
-        what = "a SQLite file" if sqlite else "not a store of this toolkit, nor a DuckDB file"
-        return NotAStoreError(f"{path} is {what}; name another file", path=str(path))
-    if "Permission denied" in message:
-        return StoreError(
-            f"{path} may not be opened by this user; change its permissions or name another store",
-            path=str(path),
-        )
-    return StoreError(
-        f"{path} cannot be opened ({line}); put a sound copy in its place or name another store",
-        path=str(path),
-    )
+        kind, by = StoreVersionError, f"a newer DuckDB than this one ({duckdb.__version__})"
+        why = f"was written by {by}; update the toolkit"
+    elif "xtension" in message and _begins_with(path, _SQLITE):  # it asks for one to read it
+        kind, why = NotAStoreError, "is a SQLite file; name another file"
+    elif "not a valid DuckDB database" in message or "in-memory database in read" in message:
+        kind = NotAStoreError
+        why = "is not a store of this toolkit, nor a DuckDB file; name another file"
+    elif "Permission denied" in message:
+        why = "may not be opened by this user; change its permissions or name another store"
+    return kind(f"{path} {why}", path=str(path))
 
 
 def _locked(path: Path, message: str) -> StoreLockedError | None:

@@ -133,8 +133,8 @@ def profile_words(loads: pl.DataFrame, rows: pl.DataFrame, command: str) -> str:
 def clock_offset_s(catalogue: pl.DataFrame, loads: pl.DataFrame) -> int:
     """Return how far the service's clock was ahead of the local one at its newest answer (s).
 
-    ``catalogue`` and ``loads`` are of `toolkit.store.Store`. Without an answer it is that of the
-    newest load's start, without a load 0.
+    ``catalogue`` and ``loads`` are a store's. Without an answer it is that of the newest load's
+    start, without a load 0.
 
     >>> catalogue = pl.DataFrame({"served_at": [500, 990, None], "asked_at": [9000, 9500, None]})
     >>> loads = pl.DataFrame({"served_at": [400], "started_at": [8900]})
@@ -150,8 +150,8 @@ def clock_offset_s(catalogue: pl.DataFrame, loads: pl.DataFrame) -> int:
 def clock_stands(catalogue: pl.DataFrame, source: Source) -> bool:
     """Return whether the service's clock stands still, as that of a replay does.
 
-    ``catalogue`` is of `toolkit.store.Store`. The newest two answers decide if 5 s or more apart by
-    the local clock. Otherwise the clock of a replay stands, and any other runs.
+    The newest two answers of a store's ``catalogue`` decide, if 5 s or more apart by the local
+    clock. Otherwise only a replay's clock stands.
 
     >>> answers = pl.DataFrame({"served_at": [400, 400], "asked_at": [60, 0]})
     >>> clock_stands(answers, Source("live", "x"))
@@ -231,12 +231,11 @@ def answer_words(known: Ledger | None, rows: int) -> str:
 
 
 def event_logs(catalogue: pl.DataFrame) -> pl.DataFrame:
-    """Return the event logs of `toolkit.store.Store.catalogue`, with family and known_until.
+    """Return the event logs of a store's catalogue, with family and known_until.
 
     Nothing is known of a log from ``known_until`` (s UTC) on: the service's clock at the last
-    question less the plan's delay, or the end of what was answered where that lies more than a
-    minute further back. Of a log that was never answered it is just after its newest document, null
-    without one.
+    question less the plan's delay, or the end of its answers if more than a minute further back. Of
+    a log that was never answered it is just after its newest document, null without one.
 
     >>> logs = event_logs(pl.DataFrame({"stream": ["events/splash"] * 2, "kind": ["events"] * 2,
     ...     "last_ts": [50, 50], "served_at": [900, None], "delay_s": [30, None],
@@ -260,9 +259,8 @@ def event_logs(catalogue: pl.DataFrame) -> pl.DataFrame:
 def held_stretches(ledger: Mapping[Stream, Ledger], logs: pl.DataFrame) -> pl.DataFrame:
     """Return the stretches of time in which event logs are held: family, start_ts, end_ts (s).
 
-    ``ledger`` is of `toolkit.store.Store.ledger`, where other streams are passed over, and ``logs``
-    of `event_logs`. The last stretch reaches to ``known_until``. A log that was never answered has
-    none. The statistics of events take it as ``held``.
+    ``ledger`` is a store's, where other streams are passed over, and ``logs`` of `event_logs`. The
+    last stretch reaches to ``known_until``. A log that was never answered has none.
 
     >>> from toolkit.store.writing.batch import Ledger
     >>> log = EventLog(EventFamily.SPLASH)

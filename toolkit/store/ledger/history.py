@@ -65,21 +65,13 @@ def log_changes(
 
 
 def _in_runs(rows: pl.DataFrame) -> pl.DataFrame:
-    """Make one row of those that are the same for streams with consecutive numbers.
-
-    >>> rows = pl.DataFrame({"stream_id": [1, 2, 3, 5], "end_ts": [60, 60, 90, 60]})
-    >>> _in_runs(rows).select("first_stream_id", "last_stream_id", "end_ts").rows()
-    [(1, 2, 60), (3, 3, 90), (5, 5, 60)]
-    """
+    """Make one row of those that are the same for streams with consecutive numbers."""
     same = [name for name in rows.columns if name != "stream_id"]
     place = pl.int_range(pl.len(), dtype=pl.Int32).over(same)
     runs = rows.sort("stream_id").with_columns(run=pl.col("stream_id") - place)
     return (
         runs.group_by(*same, "run", maintain_order=True)
-        .agg(
-            pl.col("stream_id").min().alias("first_stream_id"),
-            pl.col("stream_id").max().alias("last_stream_id"),
-        )
+        .agg(first_stream_id=pl.col("stream_id").min(), last_stream_id=pl.col("stream_id").max())
         .drop("run")
     )
 
@@ -210,8 +202,8 @@ def show_as_known(
     """Put a view in the place of each table, for this connection: what it held at a time.
 
     ``as_of`` is a second of the local clock. ``prefix`` begins the names of the views. Streams with
-    the numbers ``hidden`` are left out. Their ``late_s`` is 0, since only loads use it. The facts
-    of the store are today's.
+    the numbers ``hidden`` are left out, and ``late_s``, which only loads use, is 0. The facts of
+    the store are today's.
     """
     at = parse_ts(as_of, parameter="as_of")
     views = known_ledger(at) | {
@@ -234,8 +226,8 @@ def show_as_known(
 def _known_streams(as_of: int, hidden: Sequence[int]) -> str:
     """Return the query of the streams as of a time, without counts.
 
-    Streams are numbered as they come. So those up to the highest number that something is known of
-    were known, and each log of events with a document.
+    Streams are numbered as they come, so those up to the highest number of which something was
+    known were known, and each log of events with a document.
     """
     numbers = {
         "coverage_change": ("last_stream_id", f"committed_at <= {as_of}"),

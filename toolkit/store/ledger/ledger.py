@@ -49,10 +49,10 @@ UNKNOWN_STEP_S = 86_400
 class Edge:
     """How far a service answers for a stream: its clock, the plan's depth and delay.
 
-    ``tail_ts`` is where its newest row ends: after that the answer was empty, None if not seen.
-    ``asked_at`` is the local clock at the question, None where it does not matter. ``late_s`` is
-    how late a row or document of the stream once arrived. ``settle_s`` is how long a visible row
-    may still change. ``jumped`` is whether the service's clock has just left the local one.
+    ``tail_ts`` is where its newest row ends, None if not seen. ``asked_at`` is the local clock at
+    the question, None where it does not matter. ``late_s`` is how late a row or document of the
+    stream once arrived, ``settle_s`` how long a visible row may still change. ``jumped`` is whether
+    the service's clock has just left the local one.
     """
 
     served_at: int
@@ -206,9 +206,9 @@ def states(
     """Return what is known of every second of the window, in order, without gaps or overlaps.
 
     The columns are those of `toolkit.store.Store.coverage`. ``answered`` is the ledger, ``held``
-    the stretches with rows. Rows that are not final yet lie outside the ledger: not yet known. Rows
-    that are ``settled`` once visible, as those of funding, are held wherever they are. What the
-    source has ``lost`` is lost even where a row is, which of funding may be one leg's.
+    the stretches with rows. Rows outside the ledger are not final: not yet known. Rows that are
+    ``settled`` once visible, as those of funding, are held wherever they are. What the source has
+    ``lost`` is lost even where one leg's row is.
 
     >>> edge = Edge(served_at=1000, retention_s=800, step_s=60)
     >>> for row in states(Interval(100, 1000), [(300, 600)], [(300, 500)], edge).rows():
@@ -278,10 +278,9 @@ def settled_stretches(
 ) -> NDArray[np.int64]:
     """Find the stretches that have rates of funding, whose interval may change between rows.
 
-    ``times`` are the rows' ts in order, ``declared_s`` the interval each declares (s, or null). A
-    row lasts its interval, or ``step_s`` where the next row follows sooner, as rates in force do.
-    Two rows are of one stretch if at most ``apart_s`` apart, by default 1.5 times the longer of the
-    two.
+    ``times`` are in order, ``declared_s`` is the interval each row declares (s, or null). A row
+    lasts its interval, or ``step_s`` where the next follows sooner, as rates in force do. Two rows
+    are of one stretch if at most ``apart_s`` apart, by default 1.5 times the longer of the two.
 
     >>> times, declared_s = pl.Series([0, 400, 500, 600, 900]), pl.Series([400, 100, 100, 100, 100])
     >>> settled_stretches(times, declared_s, 100, None).tolist()
@@ -414,8 +413,8 @@ def within_reach(
 ) -> list[Provisional]:
     """Return the parts of a log's answers that its archive reached when it answered.
 
-    Beyond its retention a missing document proves nothing. From the first stored document,
-    ``first_ts``, on it did reach. ``retention_s`` is None for no limit.
+    Further back nothing is answered. From the first document held, ``first_ts``, on it did reach.
+    ``retention_s`` is None for no limit.
 
     >>> asked_late = [Provisional(0, 500, 1_000, 1_000)]
     >>> [within_reach(asked_late, 600, first)[0].start for first in (None, 450, 90)]

@@ -86,11 +86,7 @@ class Folder:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-
-    @property
-    def name(self) -> str:
-        """The folder's path."""
-        return str(self._path)
+        self.name = str(path)
 
     def files(self) -> dict[str, StoredFile]:
         """Return what is there, without drafts. Remove old drafts. A missing place has none."""
@@ -164,11 +160,9 @@ class Bucket:
         self.name = address
         self._failures = (obstore.exceptions.BaseError, OSError, ValueError)
         self._calls = obstore
+        options: dict[str, Any] = {"mkdir": True} if address.startswith("file:") else {}
         with self._told():
-            if address.startswith("file:"):
-                self._store = obstore.store.from_url(address, mkdir=True)
-            else:
-                self._store = obstore.store.from_url(address)
+            self._store = obstore.store.from_url(address, **options)
 
     def files(self) -> dict[str, StoredFile]:
         """Return what is there."""

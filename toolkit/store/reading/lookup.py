@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import pairwise
 
 import polars as pl
 
-from toolkit.errors import InputError, UnknownTrajectoryError, nearest
+from toolkit.errors import InputError, StoreError, UnknownTrajectoryError, nearest
 from toolkit.intervals import Interval, clip, difference
 from toolkit.market import (
     Family,
@@ -30,41 +30,34 @@ def held_trajectory(store: StoreFile, wanted: Trajectory) -> Trajectory:
     Raises `UnknownTrajectoryError` with the nearest ones where neither was ever asked for.
     """
     known = store.catalogue()
-    keys = known.filter(kind=wanted.kind)["stream"].to_list()
-    if (key := held_key(wanted.key, keys)) is not None:
-        return Trajectory.parse(key)
-    check_readable(store, wanted)
-    raise _not_held(store, wanted, keys, known["stream"].to_list())
+    key = held_key(wanted.key, known.filter(kind=wanted.kind)["stream"].to_list())
+    if key is None:
+        raise _not_held(store, wanted, known)
+    return Trajectory.parse(key)
 
 
 def check_known(store: StoreFile, wanted: Trajectory | SnapshotTrajectory) -> None:
     """Raise `UnknownTrajectoryError` for a trajectory that the store was never asked for."""
     known = store.catalogue()
-    keys = known.filter(kind=wanted.kind)["stream"].to_list()
-    if wanted.key not in keys:
-        check_readable(store, wanted)
-        raise _not_held(store, wanted, keys, known["stream"].to_list())
-
-
-def check_readable(store: StoreFile, wanted: Stream) -> None:
-    """Raise `StoreError` for a stream of the store that cannot be read."""
-    for each in store.unreadable():
-        if each.stream == wanted.key:
-            raise not_readable(store.path, each)
+    if known.filter(kind=wanted.kind, stream=wanted.key).is_empty():
+        raise _not_held(store, wanted, known)
 
 
 def _not_held(
-    store: StoreFile,
-    wanted: Trajectory | SnapshotTrajectory,
-    keys: Sequence[str],
-    all_keys: Sequence[str],
-) -> UnknownTrajectoryError:
-    same_legs = [key for key in all_keys if key.rpartition("/")[2] == wanted.legs_key]
+    store: StoreFile, wanted: Trajectory | SnapshotTrajectory, known: pl.DataFrame
+) -> UnknownTrajectoryError | StoreError:
+    """Return the error of a trajectory that cannot be read, or is not held."""
+    for each in store.unreadable():
+        if each.stream == wanted.key:
+            return not_readable(store.path, each)
+    every = known["stream"].to_list()
+    same_legs = [key for key in every if key.rpartition("/")[2] == wanted.legs_key]
+    of_kind = known.filter(kind=wanted.kind)["stream"].to_list()
     return UnknownTrajectoryError(
         wanted.key,
-        [*same_legs, *nearest(wanted.key, keys, 3)][:3],
+        [*same_legs, *nearest(wanted.key, of_kind, 3)][:3],
         where=f"held by {store.name}",
-        advice=_joined_advice(store, wanted, all_keys) or sync_advice(store, wanted.key),
+        advice=_joined_advice(store, wanted, every) or sync_advice(store, wanted.key),
     )
 
 

@@ -73,8 +73,8 @@ class LoadOrigin:
 
     ``keys`` has what identifies a row, by family: ts and other columns, or fields in ``extra``, or
     nothing for all values. A family left out keeps the store's key. ``schemas`` is the `/schemas`
-    document, kept with the pages. ``logs`` are the routes of the event logs, by which two
-    deliveries of a document are compared.
+    document, kept with the pages. By ``logs``, the routes of the event logs, deliveries of a
+    document are compared.
     """
 
     base_url: str
@@ -107,8 +107,8 @@ class Snapshot:
 class Batch:
     """Pages to be committed together: rows and documents, and the stretches they answer for.
 
-    What a socket brought answers for no stretch, and is put into ``rows`` and ``documents`` alone.
-    ``tied`` has the times at which one page had several rows, by trajectory. ``pages`` are packed
+    What a socket brought answers for nothing: it is in ``rows`` and ``documents`` alone. ``tied``
+    has the times at which one page had several rows, by trajectory. ``pages`` are packed
     (`toolkit.store.writing.pages`). ``came`` has channels with the documents that came together,
     repeats included.
     """

@@ -43,11 +43,11 @@ def insert_documents(
 ) -> Inserted:
     """Append the documents that the store does not hold, byte for byte.
 
-    A document is identified by family, schema, event id, event type and ts_ms. One that is held
-    with other content is appended as the next revision. One that is held as it is, in any revision,
-    or differs only in the volatile fields of ``routes``, is not. Of one key at most
-    ``document_versions`` of the limits are kept, and of one event id and type at most
-    ``event_documents`` in a week of Unix time. Others are counted.
+    A document is identified by family, schema, event id, event type and ts_ms. One with other
+    content than is held is the next revision. One that is held in any revision, or differs only in
+    the volatile fields of ``routes``, is not appended. Of one key at most ``document_versions`` of
+    the limits are kept, and of one event id and type at most ``event_documents`` in a week of Unix
+    time. Others are counted.
     """
     if documents.is_empty():
         return Inserted()
@@ -235,10 +235,9 @@ def note_arrivals(
     """Record which documents came by which channel, and how often.
 
     ``came`` has channels with the documents of a page, or of messages, which have their
-    ``arrived_ms``. Others came ``now_ms``. Only documents that the store holds count. Of the
-    archive, which is asked for the same again, only the first arrival is kept, with the most
-    repeats in one page, as neighbouring pages share a second. Of another channel
-    ``document_versions`` arrivals are kept.
+    ``arrived_ms``. Others came ``now_ms``. Only stored documents count. Of the archive, which is
+    asked for the same again, only the first arrival is kept, with the most repeats in one page, as
+    neighbouring pages share a second. Of another channel ``document_versions`` arrivals are kept.
     """
     parts = [
         frame.select(

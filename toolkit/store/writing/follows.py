@@ -244,7 +244,7 @@ def holding(
     """Wait for a lease, hold it for the length of the block, and give it back.
 
     Yields whether it is held, True for no lease. ``stop`` ends the waiting, and is set if the lease
-    could not be renewed in time: another may hold it then. ``on_note`` gets a sentence on either.
+    could not be renewed in time. ``on_note`` gets a sentence on either.
     """
     if lease is None:
         yield True

@@ -38,8 +38,8 @@ TIME_ALONE = ("ts",)
 def read_key(connection: duckdb.DuckDBPyConnection, family: Family) -> tuple[str, ...]:
     """Read the key of a family's rows: ts and columns or fields of ``extra``, () for all values.
 
-    The service declares it, the store keeps it. By default it is ts alone. A row that shares its
-    time with another, and differs by the key, is a row of its own and not a revision.
+    The service declares it, by default it is ts alone. A row that shares its time with another, and
+    differs by the key, is a row of its own and not a revision.
     """
     found = read_fact(connection, f"{family}_key")
     return TIME_ALONE if found is None else tuple(json.loads(found))

@@ -201,9 +201,8 @@ def check_takes_rows(store: Store) -> None:
 class StoreWriter:
     """The writing half of a store, for one load or one capture.
 
-    It remembers the source that it bound the store to and the loads that it began, so it notices if
-    another file took the store's place, and does not write it. The pages of rows are kept for
-    ``pages_days`` (days), 0 for not at all.
+    It does not write a file that took the place of the bound one, or of the one that a load began
+    in. The pages of rows are kept for ``pages_days`` (days), 0 for not at all.
 
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
@@ -395,8 +394,7 @@ def keep_deliveries(
     """Commit deliveries with the event documents they brought. What is held stays as it is.
 
     Documents are identified by their own key: a sender that uses an id twice loses no event. They
-    answer for no stretch of the event logs: a webhook is proof of what happened, never that nothing
-    else did.
+    answer for no stretch of the logs: a webhook proves what happened, never that nothing else did.
     """
     now_ms = time.time_ns() // 1_000_000
     now = now_ms // 1_000
