@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, Self, cast
 
 from toolkit.cards import duration
@@ -26,46 +27,7 @@ from toolkit.market import (
 from toolkit.statistics.fees import FeeModel
 from toolkit.statistics.fees.fee_table import NOTIONAL, Style, check_asked
 
-EXAMPLE = """\
-# Alerts of `rail follow`. As many tables as there are rules, each with a name of its own.
-
-[[alert]]
-name = "wide BTC"
-kind = "spread"             # the spread, either way round, in bps
-above_bps = 50              # above this ...
-for = "5m"                  # ... in every row of so long; a time without rows begins anew
-# clear_bps = 40            # over at this or below. Default: 0.8 of above_bps
-# net = true                # less the costs of a round trip, by the fee table that `fees` names
-# notional = 10000          # ... of so much, in the quote currency
-# style = "taker"           # ... traded so: taker, maker, maker_buy, maker_sell, ...
-streams = ["BTC_USDT:*"]    # keys and patterns. Default: all of the kind that are followed, and
-                            # what snapshots show of the other pairs ("snapshot-spread/*")
-# symbols = ["BTC_USDT"]    # of these symbols alone
-# send = ["webhook"]        # webhook, chat. Default: all that are set up. The log has all of them
-# late = "1h"               # what is older than this when it is found is kept and not sent
-
-[[alert]]
-name = "funding apart"
-kind = "funding"            # the differential of a pair's rates in force, either way round; of
-                            # one leg that snapshots show ("snapshot-funding/*") its own rate
-above_apr_pct = 30          # percent per year. clear_apr_pct, for and symbols as above
-
-[[alert]]
-name = "large pumps"
-kind = "event"              # an event of a log, from its opening to its close
-streams = ["events/splash"]
-at_least_pct = 5            # its size: percent, of a dislocation of funding percent per 8 h
-
-[[alert]]
-name = "old data"
-kind = "stale"              # no newer row of a price or spread, no newer answer of anything else
-older_than = "10m"
-
-[[alert]]
-name = "soon lost"
-kind = "loss"               # the archive drops something that the store lacks
-within = "6h"
-"""
+EXAMPLE = Path(__file__).with_name("example.toml").read_text(encoding="utf-8")
 """Rules of every kind with every field."""
 
 
