@@ -54,9 +54,7 @@ def markets(draw: st.DrawFn) -> list[Row]:
 
 @given(markets(), st.booleans(), st.lists(st.floats(0, 60 * MINUTES + 200), max_size=12))
 @examples(200)
-def test_bars_are_the_same_in_one_catch_up_and_at_random_moments(
-    market: list[Row], marks: bool, moments: list[float]
-) -> None:
+def test_bars_are_the_same_in_one_catch_up_and_at_random_moments(market, marks, moments) -> None:
     end = DAY + 60 * MINUTES
     last = 60.0 * MINUTES + 200
     found: dict[int, float] = {}
@@ -93,9 +91,7 @@ def test_bars_are_the_same_in_one_catch_up_and_at_random_moments(
         (124.0, [], 60),
     ],
 )
-def test_a_bar_is_known_when_it_is_4_s_old_and_shown_closed_or_a_minute_later(
-    after_s: float, rows: list[Row], known: int
-) -> None:
+def test_a_bar_is_known_when_it_is_4_s_old_and_shown_closed_or_a_minute_later(after_s, rows, known):
     assert frontier(rows, DAY, DAY + 600, DAY + after_s) == DAY + known
     assert len(accepted(rows, LEG, DAY, DAY + 600, DAY + after_s).rows.ts) == bool(known and rows)
 
@@ -162,9 +158,7 @@ def paid(hours: Sequence[int], late_ms: int = 31) -> list[tuple[int, float]]:
         ([0, 11], [8, 8]),
     ],
 )
-def test_an_interval_is_the_distance_to_the_settlement_before(
-    hours: list[int], intervals: list[int]
-) -> None:
+def test_an_interval_is_the_distance_to_the_settlement_before(hours, intervals) -> None:
     rows = paid(hours, late_ms=111_000)
     answer = settled(rows[::-1], DAY, DAY + 60 * HOUR, DAY + HOUR * hours[-1] + 200.0, stated(8))
     assert answer.rows.ts.tolist() == [DAY + HOUR * each for each in hours]
@@ -174,9 +168,7 @@ def test_an_interval_is_the_distance_to_the_settlement_before(
 
 @given(st.sampled_from([1, 2, 4, 8]), st.sampled_from([1, 2, 4, 8]), st.data())
 @examples(200)
-def test_settlements_are_the_same_in_one_catch_up_and_at_random_moments(
-    before: int, after: int, data: st.DataObject
-) -> None:
+def test_settlements_are_the_same_in_one_catch_up_and_at_random_moments(before, after, data):
     hours = [*range(-48, 24, before), *range(24, 73, after)]
     late_ms = data.draw(st.integers(0, 111_000))
     last = DAY + 72 * HOUR + 200
@@ -206,9 +198,7 @@ def rows_of(rows: Any) -> tuple[Any, ...]:
     ("after_s", "known_s", "missing"),
     [(0, -1, ()), (129, -1, ()), (130, 130, (0,)), (HOUR, HOUR, (0,))],
 )
-def test_a_settlement_that_is_due_holds_what_is_known_back_for_130_s(
-    after_s: int, known_s: int, missing: tuple[int, ...]
-) -> None:
+def test_a_settlement_that_is_due_holds_what_is_known_back_for_130_s(after_s, known_s, missing):
     due = DAY + 8 * HOUR
     answer = settled(paid([-8, 0]), DAY, DAY + 72 * HOUR, due + after_s, stated(8))
     assert answer.known_until == due + known_s

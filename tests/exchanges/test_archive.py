@@ -72,9 +72,7 @@ def test_the_first_bar_stays_and_a_later_reading_records_where_it_differs(archiv
     ]
 
 
-def test_the_clock_is_that_of_the_leg_known_least_and_waits_for_settlements(
-    archive: Archive,
-) -> None:
+def test_the_clock_is_that_of_the_leg_known_least_and_waits_for_settlements(archive) -> None:
     archive.accept(SPOT.key, bars(0, [1.0] * 90))
     assert archive.known_until == START
     archive.accept(FUTURES.key, bars(0, [1.0] * 80))
@@ -108,9 +106,7 @@ def test_what_was_lost_and_came_late_is_served_and_not_heard(path: Path) -> None
     archive.close()
 
 
-def test_an_answer_that_begins_within_a_lost_stretch_leaves_both_of_its_sides(
-    archive: Archive,
-) -> None:
+def test_an_answer_that_begins_within_a_lost_stretch_leaves_both_of_its_sides(archive) -> None:
     archive.lose(SPOT.key, "bars", START + 600, "beyond reach")
     (lost,) = archive.legs[SPOT.key].lost["bars"]
     archive.find_late(SPOT.key, lost, START + 120, bars(2, [3.0, 4.0]))

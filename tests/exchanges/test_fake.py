@@ -17,45 +17,17 @@ from urllib.request import Request, urlopen
 
 import pytest
 
+from tests.exchanges.conftest import DAY, Clocked
 from tests.exchanges.fake import Fake
 from tests.exchanges.truth import LISTINGS, Listing, Truth
 from tests.forked import PYTHON
+from toolkit.market import Market
+from toolkit.service.market.exchanges import KNOWN
 
 ccxt = pytest.importorskip("ccxt")
 
-DAY = 1_795_651_200
-NOW = DAY + 86_400 + 30_000 + 17  # in the middle of a minute
-SPOT = {
-    "BINANCE": "binance",
-    "BYBIT": "bybit",
-    "OKX": "okx",
-    "KRAKEN": "kraken",
-    "COINBASE": "coinbaseexchange",
-    "HYPERLIQUID": "hyperliquid",
-    "GATE": "gate",
-    "KUCOIN": "kucoin",
-    "BITGET": "bitget",
-    "DERIBIT": "deribit",
-    "MEXC": "mexc",
-}
-FUTURES = {**SPOT, "BINANCE": "binanceusdm", "KRAKEN": "krakenfutures", "KUCOIN": "kucoinfutures"}
-FUTURES.pop("COINBASE")
-LEGS = [f"{each}.spot" for each in SPOT] + [f"{each}.futures" for each in FUTURES]
-
-
-class Clocked(Fake):
-    """A fake whose clock tests set."""
-
-    moment = float(NOW)
-
-    def __init__(self, truth: Truth) -> None:
-        super().__init__(truth, now=lambda: self.moment)
-
-
-@pytest.fixture
-def fake() -> Iterator[Clocked]:
-    with Clocked(Truth.eventful(DAY)) as fake:
-        yield fake
+NOW = int(Clocked.moment)
+LEGS = [f"{exchange}.{market}" for exchange, facts in KNOWN.items() for market in facts]
 
 
 @functools.cache
@@ -79,7 +51,7 @@ def reader(fake: Clocked) -> Iterator[Callable[[str], Any]]:
 
     def read(leg: str) -> Any:
         exchange, _, market = leg.partition(".")
-        name = (SPOT if market == "spot" else FUTURES)[exchange]
+        name = KNOWN[exchange][Market(market)].venue
         made.append(reader_class(name)({"enableRateLimit": False, "timeout": 5_000}))
         made[-1].fake, made[-1].answers = fake, []
         return made[-1]
@@ -284,9 +256,7 @@ def fields(told: Any, within: str = "") -> set[str]:
 
 
 @pytest.mark.parametrize("leg", LEGS)
-def test_raw_answers_have_the_shape_of_those_of_the_exchange(
-    real_data: Path, reader: Callable[[str], Any], leg: str
-) -> None:
+def test_raw_answers_have_the_shape_of_those_of_the_exchange(real_data, reader, leg) -> None:
     exchange = reader(leg)
     path = real_data / "exchanges" / SAMPLES.get(exchange.id, f"{exchange.id}.json")
     if not path.exists():

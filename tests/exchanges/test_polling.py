@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,18 @@ ONE = WantedLegs(("BTC_USDT",))
 BINANCE = LegKey("BTC_USDT", Leg.parse("BINANCE.spot"))
 
 
-def desk_of(path: Path, *found: Told, start: int = START, wanted: WantedLegs = ONE) -> Desk:
-    return Desk(path / "real.duckdb", list(found) or exchanges(), start, wanted)
+@pytest.fixture
+def desk_of(tmp_path: Path) -> Iterator[Callable[..., Desk]]:
+    """A desk over some exchanges, whose archive is closed at the end."""
+    made: list[Desk] = []
+
+    def desk(*found: Told, start: int = START, wanted: WantedLegs = ONE) -> Desk:
+        made.append(Desk(tmp_path / "real.duckdb", list(found) or exchanges(), start, wanted))
+        return made[-1]
+
+    yield desk
+    for each in made:
+        each.archive.close()
 
 
 def run(desk: Desk, until: float) -> None:
@@ -38,23 +49,20 @@ def jump(desk: Desk, ts: float) -> None:
     desk.worst_lag_s = 0.0
 
 
-def test_a_leg_is_asked_once_a_minute_some_seconds_after_it_and_once_an_hour_again(
-    tmp_path: Path,
-) -> None:
+def test_a_leg_is_asked_once_a_minute_some_seconds_after_it_and_once_an_hour_again(desk_of):
     binance = Told("BINANCE", (Market.SPOT,))
-    desk = desk_of(tmp_path, binance, start=START - 7200)
+    desk = desk_of(binance, start=START - 7200)
     jump(desk, START + 3300)
     binance.asked.clear()
     run(desk, START + 3600 + 630)
     assert sorted(per_minute(binance.asked).values()) == [*[1] * 15, 2]
     assert {round(ts) % 60 for ts in binance.asked} == {5}
     assert desk.worst_lag_s <= 150
-    desk.archive.close()
 
 
-def test_rows_of_an_outage_are_lost_the_clock_goes_on_and_they_come_late(tmp_path: Path) -> None:
+def test_rows_of_an_outage_are_lost_the_clock_goes_on_and_they_come_late(desk_of) -> None:
     binance, okx = Told("BINANCE", (Market.SPOT,)), Told("OKX", (Market.SPOT,))
-    desk = desk_of(tmp_path, binance, okx)
+    desk = desk_of(binance, okx)
     jump(desk, START + 900)
     okx.down = Outage("connection reset")
     heard, documents = desk.rows(heard=True), desk.documents()
@@ -78,12 +86,11 @@ def test_rows_of_an_outage_are_lost_the_clock_goes_on_and_they_come_late(tmp_pat
     assert all(after[family][: len(found[family])] == found[family] for family in found)
     assert all(after[family][: len(documents[family])] == documents[family] for family in found)
     assert desk.told[1:] == ["OKX answers again; what was lost is read again"]
-    desk.archive.close()
 
 
-def test_a_machine_that_slept_or_a_service_that_was_stopped_catches_up(tmp_path: Path) -> None:
+def test_a_machine_that_slept_or_a_service_that_was_stopped_catches_up(desk_of) -> None:
     binance = Told("BINANCE", (Market.SPOT,))
-    desk = desk_of(tmp_path, binance)
+    desk = desk_of(binance)
     run(desk, START + 600)
     binance.down = Outage("no network")
     run(desk, START + 660)
@@ -92,27 +99,23 @@ def test_a_machine_that_slept_or_a_service_that_was_stopped_catches_up(tmp_path:
     desk.catch_up()
     assert desk.lost() == []
     assert desk.rows() == truth_of(desk, binance.truth)
-    desk.archive.close()
 
 
 def test_an_exchange_that_names_a_time_is_not_asked_before_it_and_its_rows_are_lost_meanwhile(
-    tmp_path: Path,
+    desk_of,
 ) -> None:
     binance = Told("BINANCE", (Market.SPOT,))
-    desk = desk_of(tmp_path, binance, wanted=WANTED)
+    desk = desk_of(binance, wanted=WANTED)
     run(desk, START + 600)
     asked = len(binance.asked)
     binance.down = Outage("too many requests", retry_after_s=400.0)
     run(desk, START + 980)
     assert len(binance.asked) == asked + 1
     assert desk.now - desk.archive.known_until <= 150
-    desk.archive.close()
 
 
 @pytest.mark.parametrize("fault", [Outage("internal error"), TypeError("not what ccxt expects")])
-def test_one_broken_market_does_not_hold_the_others_of_its_exchange(
-    tmp_path: Path, fault: Exception
-) -> None:
+def test_one_broken_market_does_not_hold_the_others_of_its_exchange(desk_of, fault) -> None:
     class Partly(Told):
         def _answer(self, leg: object = None) -> None:
             super()._answer()
@@ -120,33 +123,29 @@ def test_one_broken_market_does_not_hold_the_others_of_its_exchange(
                 raise fault
 
     binance = Partly("BINANCE", (Market.SPOT,))
-    desk = desk_of(tmp_path, binance, wanted=WANTED)
+    desk = desk_of(binance, wanted=WANTED)
     run(desk, START + 1200)
     assert {lost[0] for lost in desk.lost()} == {"SOL_USDT:BINANCE.spot"}
     assert desk.now - desk.archive.known_until <= 150
     assert max(per_minute(binance.asked).values()) <= 10
-    desk.archive.close()
 
 
-def test_an_exchange_whose_clock_is_a_minute_behind_or_ahead_is_read_by_its_own(
-    tmp_path: Path,
-) -> None:
+def test_an_exchange_whose_clock_is_a_minute_behind_or_ahead_is_read_by_its_own(desk_of) -> None:
     binance = Told("BINANCE", (Market.SPOT,))
     behind = Told("OKX", (Market.FUTURES,), skew_s=-60.0)
     ahead = Told("HYPERLIQUID", (Market.FUTURES,), skew_s=60.0)
-    desk = desk_of(tmp_path, binance, behind, ahead, start=START - 3600)
+    desk = desk_of(binance, behind, ahead, start=START - 3600)
     jump(desk, START - 300)
     for _ in desk.run(START + 200):
         assert desk.archive.known_until <= behind.now()
     assert desk.rows() == truth_of(desk, binance.truth)
     assert desk.lost() == []
     assert desk.worst_lag_s <= 150 + 60
-    desk.archive.close()
 
 
-def test_what_is_beyond_reach_is_lost_and_asked_for_once(tmp_path: Path) -> None:
+def test_what_is_beyond_reach_is_lost_and_asked_for_once(desk_of) -> None:
     binance = Told("BINANCE", (Market.SPOT,), reach_s=3600)
-    desk = desk_of(tmp_path, binance, start=START - 7200)
+    desk = desk_of(binance, start=START - 7200)
     desk.catch_up()
     (lost,) = desk.lost()
     assert (lost[2], lost[3]) == (START - 7200, START - 3600 + 120)
@@ -155,12 +154,11 @@ def test_what_is_beyond_reach_is_lost_and_asked_for_once(tmp_path: Path) -> None
     run(desk, START + 300)
     assert len(binance.asked) - asked <= 8
     assert desk.lost() == [lost]
-    desk.archive.close()
 
 
-def test_a_leg_that_goes_ends_and_holds_the_clock_no_more(tmp_path: Path) -> None:
+def test_a_leg_that_goes_ends_and_holds_the_clock_no_more(desk_of) -> None:
     binance = Told("BINANCE", (Market.SPOT,))
-    desk = desk_of(tmp_path, binance, wanted=WANTED)
+    desk = desk_of(binance, wanted=WANTED)
     run(desk, START + 600)
     binance.gone.add("SOL_USDT")
     run(desk, START + 900)
@@ -171,26 +169,24 @@ def test_a_leg_that_goes_ends_and_holds_the_clock_no_more(tmp_path: Path) -> Non
     asked = len(binance.asked)
     run(desk, START + 1200)
     assert len(binance.asked) - asked == 5
-    desk.archive.close()
 
 
-def test_a_market_that_is_not_listed_any_more_but_answers_ends_within_a_day(tmp_path: Path) -> None:
+def test_a_market_that_is_not_listed_any_more_but_answers_ends_within_a_day(desk_of) -> None:
     class Polite(Told):
         def _answer(self, *_: object) -> None:
             super()._answer()
 
     binance = Polite("BINANCE", (Market.SPOT,))
-    desk = desk_of(tmp_path, binance)
+    desk = desk_of(binance)
     binance.gone.add("BTC_USDT")
     desk.move(START + 86_400)
     desk.catch_up()
     assert desk.archive.legs[BINANCE].ended_at == START + 86_400
-    desk.archive.close()
 
 
-def test_a_settlement_is_waited_for_and_then_lost_and_found_late(tmp_path: Path) -> None:
+def test_a_settlement_is_waited_for_and_then_lost_and_found_late(desk_of) -> None:
     okx = Told("HYPERLIQUID", (Market.FUTURES,), published_late_s=20)
-    desk = desk_of(tmp_path, okx, start=START - 7200)
+    desk = desk_of(okx, start=START - 7200)
     jump(desk, START + 3500)
     okx.published_late_s = 600
     hour = START + 3600
@@ -203,12 +199,11 @@ def test_a_settlement_is_waited_for_and_then_lost_and_found_late(tmp_path: Path)
     run(desk, START + 7200 + 300)
     assert [each[2] for each in desk.lost()] == [START + 7200]
     assert (START + 3600) in {row[0] for row in desk.rows()["BTC_USDT:HYPERLIQUID.futures funding"]}
-    desk.archive.close()
 
 
-def test_a_leg_added_later_is_read_from_the_start_and_changes_no_document(tmp_path: Path) -> None:
+def test_a_leg_added_later_is_read_from_the_start_and_changes_no_document(desk_of) -> None:
     found = Told("BINANCE", (Market.SPOT,)), Told("OKX", (Market.FUTURES,))
-    desk = desk_of(tmp_path, *found, wanted=WANTED)
+    desk = desk_of(*found, wanted=WANTED)
     jump(desk, START + 1500)
     before, known_until = desk.documents(), desk.archive.known_until
     desk.archive.close()
@@ -223,12 +218,11 @@ def test_a_leg_added_later_is_read_from_the_start_and_changes_no_document(tmp_pa
     assert all(after[family][: len(before[family])] == before[family] for family in before)
     assert any("HYPERLIQUID" in str(document) for document in after["spread"])
     assert len(after["spread"]) > len(before["spread"])
-    desk.archive.close()
 
 
-def test_the_first_bar_stays_where_an_exchange_changes_it_afterwards(tmp_path: Path) -> None:
+def test_the_first_bar_stays_where_an_exchange_changes_it_afterwards(desk_of) -> None:
     binance = Told("BINANCE", (Market.SPOT,))
-    desk = desk_of(tmp_path, binance, start=START - 7200)
+    desk = desk_of(binance, start=START - 7200)
     jump(desk, START + 3500)
     before = desk.rows()
     binance.unlike = 1.01
@@ -240,29 +234,26 @@ def test_the_first_bar_stays_where_an_exchange_changes_it_afterwards(tmp_path: P
     count, ratio, last, first = desk.archive._connection.execute(query).fetchall()[0]
     assert (count > 50, round(ratio, 6)) == (True, 1.01)
     assert START - 3600 <= first < last < START
-    desk.archive.close()
 
 
-def test_an_answer_of_which_no_row_can_be_used_is_told_once(tmp_path: Path) -> None:
+def test_an_answer_of_which_no_row_can_be_used_is_told_once(desk_of) -> None:
     binance = Told("BINANCE", (Market.SPOT,), unlike=-1.0)
-    desk = desk_of(tmp_path, binance)
+    desk = desk_of(binance)
     run(desk, START + 300)
     assert desk.told == ["BTC_USDT of BINANCE: a price of 0 or less"]
     query = "SELECT why, sum(n) FROM refused GROUP BY why"
     (refused,) = desk.archive._connection.execute(query).fetchall()
     assert refused == ("a price of 0 or less", 4)
-    desk.archive.close()
 
 
-def test_an_exchange_that_refuses_all_is_lost_and_its_legs_do_not_end(tmp_path: Path) -> None:
+def test_an_exchange_that_refuses_all_is_lost_and_its_legs_do_not_end(desk_of) -> None:
     binance = Told("BINANCE", (Market.SPOT,))
-    desk = desk_of(tmp_path, binance)
+    desk = desk_of(binance)
     run(desk, START + 600)
     binance.down = Refused("451: not from here")
     run(desk, START + 1200)
     assert desk.archive.legs[BINANCE].ended_at is None
     assert desk.now - desk.archive.known_until <= 150
-    desk.archive.close()
 
 
 def test_threads_catch_up_tell_their_progress_and_end_at_once(tmp_path: Path) -> None:

@@ -6,13 +6,12 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.exchanges.conftest import DAY, Clocked
 from tests.exchanges.fake import Fake
-from tests.exchanges.truth import Truth
 from tests.other_services.server import Answer, Question, serving
 from toolkit.errors import ExchangeOutageError as Outage
 from toolkit.errors import ExchangeRefusedError as Refused
@@ -24,26 +23,9 @@ from toolkit.service.market.source import Clock
 
 pytest.importorskip("ccxt")
 
-DAY = 1_795_651_200
 HOUR = 3_600
-NOW = DAY + 30 * HOUR + 17
+NOW = int(Clocked.moment)
 BOTH = {"USDC": "USDT", "USD": "USDT"}
-
-
-class Clocked(Fake):
-    """A fake whose clock tests set, far from the machine's."""
-
-    moment = float(NOW)
-
-    def __init__(self, truth: Truth) -> None:
-        super().__init__(truth, now=lambda: self.moment)
-
-
-@pytest.fixture
-def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clocked]:
-    with Clocked(Truth.eventful(DAY)) as fake:
-        monkeypatch.setenv("RAIL_EXCHANGES_AT", fake.at)
-        yield fake
 
 
 @pytest.fixture
@@ -111,9 +93,7 @@ LEGS = {
 
 
 @pytest.mark.slow
-def test_two_days_of_twelve_legs_equal_the_truth_to_the_last_bit(
-    fake: Clocked, read: Callable[..., Exchange]
-) -> None:
+def test_two_days_of_twelve_legs_equal_the_truth_to_the_last_bit(fake, read) -> None:
     start, end = NOW - 2 * 86_400, NOW
     for name, markets in LEGS.items():
         exchange = read(name)
@@ -137,9 +117,7 @@ def test_two_days_of_twelve_legs_equal_the_truth_to_the_last_bit(
 
 
 @pytest.mark.parametrize("name", KNOWN)
-def test_each_exchange_is_read_as_its_own_shapes_and_names_are(
-    fake: Clocked, read: Callable[..., Exchange], name: str
-) -> None:
+def test_each_exchange_is_read_as_its_own_shapes_and_names_are(fake, read, name) -> None:
     exchange = read(name)
     legs = exchange.list(WantedLegs(("BTC_USDT", "PEPE_USDT"), BOTH))
     assert {leg.key.leg.market for leg in legs} == set(KNOWN[name])
@@ -155,18 +133,14 @@ def test_each_exchange_is_read_as_its_own_shapes_and_names_are(
     ("name", "market"),
     [("BINANCE", "spot"), ("BYBIT", "futures"), ("OKX", "spot"), ("COINBASE", "spot")],
 )
-def test_a_page_shorter_than_asked_for_leaves_no_hole(
-    fake: Clocked, read: Callable[..., Exchange], name: str, market: str
-) -> None:
+def test_a_page_shorter_than_asked_for_leaves_no_hole(fake, read, name, market) -> None:
     exchange = read(name)
     leg = leg_of(exchange, market)
     fake.trouble[name].page_cap = 90
     assert_whole(fake, exchange, leg, NOW - 8 * HOUR, NOW)
 
 
-def test_a_downtime_and_a_leg_without_trades_are_asked_for_twice_and_no_more(
-    fake: Clocked, read: Callable[..., Exchange]
-) -> None:
+def test_a_downtime_and_a_leg_without_trades_are_asked_for_twice_and_no_more(fake, read) -> None:
     exchange = read("BINANCE")
     leg = leg_of(exchange, "spot")
     end = NOW // 60 * 60
@@ -180,9 +154,7 @@ def test_a_downtime_and_a_leg_without_trades_are_asked_for_twice_and_no_more(
     assert len(fake.requests) == 2
 
 
-def test_a_page_of_settlements_shorter_than_asked_for_leaves_no_hole(
-    fake: Clocked, read: Callable[..., Exchange]
-) -> None:
+def test_a_page_of_settlements_shorter_than_asked_for_leaves_no_hole(fake, read) -> None:
     start = NOW - 20 * 86_400
     for name, requests in (("OKX", 9), ("GATE", 9), ("BITGET", 4), ("MEXC", 4), ("DERIBIT", 2)):
         exchange = read(name)
@@ -212,9 +184,7 @@ def test_an_exchange_with_a_short_memory_says_where_it_begins_before_it_is_asked
     assert_whole(fake, exchange, leg, NOW - HOUR, NOW)
 
 
-def test_what_is_too_long_ago_is_refused_up_to_the_next_window(
-    fake: Clocked, read: Callable[..., Exchange]
-) -> None:
+def test_what_is_too_long_ago_is_refused_up_to_the_next_window(fake, read) -> None:
     exchange = read("GATE")
     leg = leg_of(exchange, "futures")
     fake.trouble["GATE"].reach_s = 2 * HOUR
@@ -225,9 +195,7 @@ def test_what_is_too_long_ago_is_refused_up_to_the_next_window(
 
 
 @pytest.mark.parametrize("name", KNOWN)
-def test_html_with_status_200_is_an_outage_with_its_words_and_never_a_row(
-    fake: Clocked, read: Callable[..., Exchange], name: str
-) -> None:
+def test_html_with_status_200_is_an_outage_with_its_words_and_never_a_row(fake, read, name) -> None:
     exchange = read(name)
     leg = leg_of(exchange, next(iter(KNOWN[name])))
     fake.trouble[name].down = "html"
@@ -238,9 +206,7 @@ def test_html_with_status_200_is_an_outage_with_its_words_and_never_a_row(
 
 
 @pytest.mark.parametrize("status", [403, 451])
-def test_an_exchange_that_does_not_answer_from_here_refuses(
-    fake: Clocked, read: Callable[..., Exchange], status: Any
-) -> None:
+def test_an_exchange_that_does_not_answer_from_here_refuses(fake, read, status) -> None:
     fake.trouble["BYBIT"].status = status
     with pytest.raises(Refused, match=f"HTTP {status}") as refused:
         read("BYBIT").list(WantedLegs(("BTC_USDT",)))
@@ -248,9 +214,7 @@ def test_an_exchange_that_does_not_answer_from_here_refuses(
 
 
 @pytest.mark.parametrize("as_date", [False, True])
-def test_a_429_says_how_long_to_wait_in_seconds_or_as_a_date(
-    fake: Clocked, read: Callable[..., Exchange], as_date: bool
-) -> None:
+def test_a_429_says_how_long_to_wait_in_seconds_or_as_a_date(fake, read, as_date) -> None:
     exchange = read("BINANCE")
     leg = leg_of(exchange, "spot")
     trouble = fake.trouble["BINANCE"]
@@ -261,9 +225,7 @@ def test_a_429_says_how_long_to_wait_in_seconds_or_as_a_date(
 
 
 @pytest.mark.parametrize("down", ["reset", 502, 503])
-def test_no_answer_is_an_outage_that_does_not_say_how_long(
-    fake: Clocked, read: Callable[..., Exchange], down: Any
-) -> None:
+def test_no_answer_is_an_outage_that_does_not_say_how_long(fake, read, down) -> None:
     exchange = read("OKX")
     leg = leg_of(exchange, "spot")
     if down == "reset":
@@ -276,9 +238,7 @@ def test_no_answer_is_an_outage_that_does_not_say_how_long(
     assert re.search("HTTP|Remote end closed connection|timed out", str(outage.value))
 
 
-def test_null_prices_are_refused_and_counted_and_the_rest_is_kept(
-    fake: Clocked, read: Callable[..., Exchange]
-) -> None:
+def test_null_prices_are_refused_and_counted_and_the_rest_is_kept(fake, read) -> None:
     exchange = read("BYBIT")
     leg = leg_of(exchange, "spot")
     fake.trouble["BYBIT"].null_every = 7
@@ -291,9 +251,7 @@ def test_null_prices_are_refused_and_counted_and_the_rest_is_kept(
 
 
 @pytest.mark.parametrize("name", ["BINANCE", "OKX", "COINBASE"])
-def test_minute_by_minute_is_the_truth_whatever_an_open_or_a_fresh_bar_says(
-    fake: Clocked, read: Callable[..., Exchange], name: str
-) -> None:
+def test_minute_by_minute_is_the_truth_whatever_an_open_or_a_fresh_bar_says(fake, read, name):
     exchange = read(name)
     leg = leg_of(exchange, "spot")
     fake.trouble[name].short_for_s = 3.9
@@ -312,9 +270,7 @@ def test_minute_by_minute_is_the_truth_whatever_an_open_or_a_fresh_bar_says(
         assert [row[2] for row in rows] == [bar.quote_volume for bar in bars]
 
 
-def test_the_clock_is_the_exchanges_own_however_wrong_the_machines_is(
-    fake: Clocked, read: Callable[..., Exchange]
-) -> None:
+def test_the_clock_is_the_exchanges_own_however_wrong_the_machines_is(fake, read) -> None:
     exchange = read("KRAKEN")
     exchange.list(WantedLegs(("BTC_USDT",), BOTH))
     assert fake.moment - 2 <= exchange.now() <= fake.moment + 5
@@ -334,9 +290,7 @@ def test_an_answer_is_as_old_as_its_date_and_its_age_or_else_as_its_question() -
 
 
 @pytest.mark.parametrize("name", ["HYPERLIQUID", "BINANCE", "OKX"])
-def test_late_stamps_are_put_on_the_hour(
-    fake: Clocked, read: Callable[..., Exchange], name: str
-) -> None:
+def test_late_stamps_are_put_on_the_hour(fake, read, name) -> None:
     exchange = read(name)
     leg = leg_of(exchange, "futures")
     fake.trouble[name].stamp_late_ms = 111_000
@@ -346,9 +300,7 @@ def test_late_stamps_are_put_on_the_hour(
     assert refused == {}
 
 
-def test_an_interval_that_changes_is_told_from_the_change_on(
-    fake: Clocked, read: Callable[..., Exchange]
-) -> None:
+def test_an_interval_that_changes_is_told_from_the_change_on(fake, read) -> None:
     exchange = read("OKX")
     leg = leg_of(exchange, "futures", "SOL_USDT")
     fake.moment = float(DAY + 48 * HOUR + 60)
@@ -359,9 +311,7 @@ def test_an_interval_that_changes_is_told_from_the_change_on(
 
 
 @pytest.mark.parametrize("name", ["BYBIT", "BINANCE", "OKX", "GATE", "KUCOIN", "BITGET"])
-def test_the_first_settlement_has_the_interval_that_the_exchange_states(
-    fake: Clocked, read: Callable[..., Exchange], name: str
-) -> None:
+def test_the_first_settlement_has_the_interval_that_the_exchange_states(fake, read, name) -> None:
     key = ("ETH_USDT", f"{name}.futures")
     fake.truth.begins[key] = DAY + HOUR
     exchange = read(name)
@@ -370,9 +320,7 @@ def test_the_first_settlement_has_the_interval_that_the_exchange_states(
     assert [(ts, hours) for ts, _, hours in rates] == [(DAY + 8 * HOUR * n, 8) for n in (1, 2, 3)]
 
 
-def test_a_settlement_that_is_due_is_waited_for(
-    fake: Clocked, read: Callable[..., Exchange]
-) -> None:
+def test_a_settlement_that_is_due_is_waited_for(fake, read) -> None:
     exchange = read("BINANCE")
     leg = leg_of(exchange, "futures")
     due = DAY + 24 * HOUR
@@ -389,9 +337,7 @@ def test_a_settlement_that_is_due_is_waited_for(
     assert (last.missing, last.known_until) == ((due,), due + 131)
 
 
-def test_only_one_quote_is_listed_and_other_dollars_by_a_rename_that_is_noted(
-    read: Callable[..., Exchange],
-) -> None:
+def test_only_one_quote_is_listed_and_other_dollars_by_a_rename_that_is_noted(read) -> None:
     kraken = read("kraken")
     [leg] = kraken.list(WantedLegs(("BTC_USDT", "NOPE_USDT")))
     assert (str(leg.key.leg), leg.market, leg.note) == ("KRAKEN.spot", "BTC/USDT", "")
@@ -421,9 +367,7 @@ def test_a_leg_that_is_no_longer_listed_is_left_out(read: Callable[..., Exchange
     assert [leg.key.symbol for leg in listed] == ["BTC_USDT"]
 
 
-def test_legs_that_are_added_later_leave_the_others_as_they_are(
-    fake: Clocked, read: Callable[..., Exchange]
-) -> None:
+def test_legs_that_are_added_later_leave_the_others_as_they_are(fake, read) -> None:
     exchange = read("BYBIT")
     first, second = leg_of(exchange, "spot"), leg_of(exchange, "futures", "SOL_USDT")
     for leg in (first, second):
@@ -431,9 +375,7 @@ def test_legs_that_are_added_later_leave_the_others_as_they_are(
 
 
 @pytest.mark.parametrize("name", KNOWN)
-def test_a_market_that_is_gone_is_refused_and_is_no_outage(
-    fake: Clocked, read: Callable[..., Exchange], name: str
-) -> None:
+def test_a_market_that_is_gone_is_refused_and_is_no_outage(fake, read, name) -> None:
     exchange = read(name)
     leg = leg_of(exchange, next(iter(KNOWN[name])))
     quote = leg.market.partition(":")[0].rpartition("/")[2]
@@ -443,9 +385,7 @@ def test_a_market_that_is_gone_is_refused_and_is_no_outage(
     assert refused.value.reach is None
 
 
-def test_the_pace_of_the_exchange_is_kept_by_the_sleep_that_is_given(
-    read: Callable[..., Exchange],
-) -> None:
+def test_the_pace_of_the_exchange_is_kept_by_the_sleep_that_is_given(read) -> None:
     slept: list[float] = []
     exchange = read("KRAKEN", sleep=slept.append)
     leg = leg_of(exchange, "spot")
@@ -504,9 +444,7 @@ def raw_market(symbol: str) -> dict[str, Any]:
 
 @pytest.mark.real_data
 @pytest.mark.parametrize("name", FILES)
-def test_raw_answers_are_read_as_their_readme_says(
-    said: tuple[Said, str], real_data: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_raw_answers_are_read_as_their_readme_says(said, real_data, monkeypatch, name) -> None:
     told = json.loads((real_data / "exchanges" / f"{name}.json").read_text())
     samples = [*told.get("fetchOHLCV", ()), *told.get("fetchFundingRateHistory", ())]
     assert samples

@@ -158,9 +158,7 @@ def test_a_check_shows_what_each_exchange_answers_and_what_to_do(fake: Fake, rai
 
 @pytest.mark.usefixtures("fake")
 @pytest.mark.slow
-def test_raw_answers_of_a_check_play_back_as_the_exchange(
-    rail: Rail, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_raw_answers_of_a_check_play_back_as_the_exchange(rail, monkeypatch) -> None:
     check = (
         "serve",
         "--check-exchanges",

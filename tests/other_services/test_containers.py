@@ -159,9 +159,7 @@ def test_what_was_kept_of_another_container_is_read_anew(kind: str, tmp_path: Pa
 
 
 @pytest.mark.parametrize("kind", ["columns as the answer", "columns below a name", "lines"])
-def test_records_of_a_stream_are_read_whatever_holds_the_rows_of_a_page(
-    kind: str, tmp_path: Path
-) -> None:
+def test_records_of_a_stream_are_read_whatever_holds_the_rows_of_a_page(kind, tmp_path) -> None:
     profile = users(tmp_path, said(kind)).applied(BUILT_IN)
     messages = Messages(profile)
     for row in ROWS:
@@ -261,9 +259,7 @@ LOGS: dict[str, tuple[Callable[[Mapping[str, Any]], object], str]] = {
 
 
 @pytest.mark.parametrize("rows", LOGS)
-def test_documents_by_id_or_on_lines_have_the_last_of_their_states(
-    rows: str, tmp_path: Path
-) -> None:
+def test_documents_by_id_or_on_lines_have_the_last_of_their_states(rows, tmp_path) -> None:
     def document(n: int) -> dict[str, Any]:
         states = [{"name": "open", "at": END - 60 * n}, {"name": "closed", "at": END - 60 * n + 5}]
         return {"at": END - 60 * n + 5 * (n % 2), "states": states[: 1 + n % 2], "pct": 1.5}

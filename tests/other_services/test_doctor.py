@@ -62,9 +62,7 @@ def without(section: str, profile: str) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("named", [True, False], ids=["with its profile", "without one"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_doctor_says_usable_where_a_sync_works_and_only_there(
-    kind: str, named: bool, doctor_and_sync: Asked
-) -> None:
+def test_doctor_says_usable_where_a_sync_works_and_only_there(kind, named, doctor_and_sync) -> None:
     with running_other(kind, sample()) as base_url:
         doctor, sync = doctor_and_sync(base_url, profile_of(kind) if named else None)
     code = 0 if named else 1 if kind in OWN_LOGS else 3  # logs as the document has them are read

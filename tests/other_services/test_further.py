@@ -124,9 +124,7 @@ def test_a_market_word_that_the_file_lacks_brings_nothing(kind: str, tmp_path: P
 
 
 @pytest.mark.parametrize("quiet_s", [3_600, 0])
-def test_questions_with_a_start_bring_what_is_older_than_a_gap(
-    quiet_s: int, tmp_path: Path
-) -> None:
+def test_questions_with_a_start_bring_what_is_older_than_a_gap(quiet_s, tmp_path) -> None:
     """The gap is of days, and longer than one question reaches. It may be at the end."""
     old, new = NOW - 6 * 86_400, NOW - quiet_s
     times = [*range(old, old + 9_000, 60), *range(new, NOW - 60, 60)]
@@ -180,9 +178,7 @@ def test_what_no_file_can_say_is_refused_by_name(shape: str, tmp_path: Path) -> 
         ("numbered", '"iso" } }', '"iso" }, price.unit = "quote_e8" }', r"price.unit: 'quote_e8'"),
     ],
 )
-def test_what_a_file_says_wrong_is_refused(
-    kind: str, right: str, wrong: str, words: str, tmp_path: Path
-) -> None:
+def test_what_a_file_says_wrong_is_refused(kind, right, wrong, words, tmp_path) -> None:
     with pytest.raises(RailError, match=words):
         came(FURTHER[kind](DATA), tmp_path, text_of(kind).replace(right, wrong, 1), PRICE)
 
@@ -191,9 +187,7 @@ def test_what_a_file_says_wrong_is_refused(
 @pytest.mark.parametrize(
     ("kind", "change", "code"), [*((kind, None, 0) for kind in FURTHER), ("numbered", apart, 3)]
 )
-def test_doctor_ends_as_the_sync_that_follows(
-    kind: str, change: Shape | None, code: int, rail: Callable[..., Any]
-) -> None:
+def test_doctor_ends_as_the_sync_that_follows(kind, change, code, rail) -> None:
     service = Changed(FURTHER[kind](DATA), lambda _, page: change(page.body) if change else page)
     profile = Path(__file__).with_name(f"{kind}.toml")
     with serving(service) as base_url:

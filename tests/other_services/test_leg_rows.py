@@ -129,9 +129,7 @@ def test_rows_of_one_leg_each_are_one_row_a_second_whatever_a_page_holds(
     ("page", "told"),
     [(of_each_leg, "counts the rows of a page for each leg"), (one_alone, "alone fills a page")],
 )
-def test_pages_that_can_hide_a_row_of_one_leg_are_an_error(
-    page: Callable[[Sequence[Row], int], Sequence[Row]], told: str, tmp_path: Path
-) -> None:
+def test_pages_that_can_hide_a_row_of_one_leg_are_an_error(page, told, tmp_path) -> None:
     with pytest.raises(PagingError, match=told):
         loaded(ByLeg(legs(4, 8), page), users(tmp_path, 5))
 
@@ -168,9 +166,7 @@ def test_a_constant_interval_is_of_the_leg_that_has_a_rate(tmp_path: Path) -> No
         ({"leg": BUY, "rate": 0.5}, "a leg has rows that differ in one second"),
     ],
 )
-def test_a_row_of_no_leg_of_the_pair_or_a_second_one_of_a_leg_is_an_error(
-    row: Row, told: str, tmp_path: Path
-) -> None:
+def test_a_row_of_no_leg_of_the_pair_or_a_second_one_of_a_leg_is_an_error(row, told, tmp_path):
     rows = legs(8, 8)
     with pytest.raises(WireError, match=told):
         loaded(ByLeg([*rows[:4], rows[3] | row, *rows[4:]]), users(tmp_path))
@@ -193,9 +189,7 @@ def test_a_store_has_whole_seconds_and_a_remap_reads_them_again(tmp_path: Path) 
     assert (done.rows, done.changed_rows) == (before.height, before.height)
 
 
-def test_a_row_of_one_leg_from_a_socket_is_a_finding_for_the_archive_has_both(
-    tmp_path: Path,
-) -> None:
+def test_a_row_of_one_leg_from_a_socket_is_a_finding_for_the_archive_has_both(tmp_path) -> None:
     profile = users(tmp_path).applied(BUILT_IN)
     messages = Messages(profile)
     body = b'{"ts":60,"leg":"KRAKEN.futures","rate":0.5,"h":8}'
@@ -218,9 +212,7 @@ def test_a_row_of_one_leg_from_a_socket_is_a_finding_for_the_archive_has_both(
         (FILE.replace("funding", "price"), "row_leg"),
     ],
 )
-def test_what_rows_of_one_leg_cannot_be_is_refused_by_name(
-    text: str, told: str, tmp_path: Path
-) -> None:
+def test_what_rows_of_one_leg_cannot_be_is_refused_by_name(text, told, tmp_path) -> None:
     with pytest.raises(InputError) as refused:
         users(tmp_path, text=text)
     assert told in str(refused.value)

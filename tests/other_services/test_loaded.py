@@ -43,9 +43,7 @@ class Loaded:
 
 
 @pytest.fixture(params=KINDS, scope="module")
-def loaded(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Loaded]:
+def loaded(request, tmp_path_factory) -> Iterator[Loaded]:
     kind, data = request.param, sample()
     users = Path(__file__).with_name(f"{kind.partition('-')[0]}.toml")
     store = Store(tmp_path_factory.mktemp("other") / "store.duckdb")

@@ -89,9 +89,7 @@ def log_url(request: pytest.FixtureRequest):
         ({"apikey": "wrong", **KEY}, 200),
     ],
 )
-def test_the_key_comes_in_either_header_and_authorization_wins(
-    base_url: str, headers: dict[str, str], status: int
-) -> None:
+def test_the_key_comes_in_either_header_and_authorization_wins(base_url, headers, status) -> None:
     assert ask(base_url, "symbols/search", headers).status == status
 
 
@@ -117,9 +115,7 @@ def test_the_tools_that_no_kind_has_are_not_found(base_url: str) -> None:
 @pytest.mark.parametrize(
     ("family", "limit"), [*((family, 200) for family in FAMILIES), ("splash", 7), ("spread", 500)]
 )
-def test_pages_of_an_event_log_give_each_document_once_newest_first(
-    log_url: str, family: str, limit: int
-) -> None:
+def test_pages_of_an_event_log_give_each_document_once_newest_first(log_url, family, limit) -> None:
     log = sample().events[family].filter(pl.col("ts_ms") >= (NOW - 7 * 86_400) * 1_000)
     pages = list(event_pages(log_url, family, limit=limit))
     assert [len(page) for page in pages[:-1]] == [limit] * (len(pages) - 1)
@@ -147,8 +143,6 @@ def test_the_filter_lifecycle_keeps_open_events_alone(log_url: str) -> None:
         {"cursor": "bm90aGluZw"},
     ],
 )
-def test_a_question_that_breaks_a_rule_of_the_logs_is_refused(
-    log_url: str, wrong: dict[str, object]
-) -> None:
+def test_a_question_that_breaks_a_rule_of_the_logs_is_refused(log_url, wrong) -> None:
     window = {"start_time": NOW - 60, "end_time": NOW, **wrong}
     assert ask(log_url, "history/spread-events", **window).status == 400

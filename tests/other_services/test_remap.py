@@ -6,7 +6,6 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
-from subprocess import CompletedProcess
 from typing import Any
 
 import duckdb
@@ -105,9 +104,7 @@ def held(store: Store) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("mistake", WRONG)
-def test_a_store_is_as_if_it_had_been_loaded_under_the_corrected_profile(
-    load: Load, tmp_path: Path, mistake: str
-) -> None:
+def test_a_store_is_as_if_it_had_been_loaded_under_the_corrected_profile(load, tmp_path, mistake):
     kind, right, wrong = WRONG[mistake]
     good = profile(kind)
     assert right in good
@@ -122,9 +119,7 @@ def test_a_store_is_as_if_it_had_been_loaded_under_the_corrected_profile(
     assert held(store) == wanted
 
 
-def test_statistics_after_a_remap_are_those_of_a_store_loaded_right(
-    load: Load, tmp_path: Path
-) -> None:
+def test_statistics_after_a_remap_are_those_of_a_store_loaded_right(load, tmp_path) -> None:
     good = profile("opposite")
     stores = [load("opposite", good, "good")]
     stores.append(load("opposite", good.replace(", reversed = true", ""), "bad"))
@@ -134,9 +129,7 @@ def test_statistics_after_a_remap_are_those_of_a_store_loaded_right(
     assert one.equals(other)
 
 
-def test_several_loads_keep_their_rows_and_a_later_one_brings_nothing_new(
-    load: Load, tmp_path: Path
-) -> None:
+def test_several_loads_keep_their_rows_and_a_later_one_brings_nothing_new(load, tmp_path) -> None:
     good = profile("rows")
     bad = good.replace('"bps_per_interval"', '"percent_per_interval"')
     for name, text in (("good", good), ("bad", bad)):
@@ -172,9 +165,7 @@ class Declaring(Opposite):
         return Answer(page)
 
 
-def test_pages_are_read_anew_under_the_schemas_that_each_came_with(
-    load: Load, tmp_path: Path
-) -> None:
+def test_pages_are_read_anew_under_the_schemas_that_each_came_with(load, tmp_path) -> None:
     good = profile("opposite")
     service = Declaring(DATA)
     for name, text in (("good", good), ("bad", good.replace(", reversed = true", ""))):
@@ -190,9 +181,7 @@ def test_pages_are_read_anew_under_the_schemas_that_each_came_with(
     assert stores[1].series(key, WINDOW)["spread_pct"].to_list() == pytest.approx(sent, 1e-12)
 
 
-def test_without_its_pages_a_store_is_refused_by_name_and_left_as_it_was(
-    load: Load, tmp_path: Path
-) -> None:
+def test_without_its_pages_a_store_is_refused_by_name_and_left_as_it_was(load, tmp_path) -> None:
     good = profile("opposite")
     store = load("opposite", good, "rail", pages_days=0)
     assert not pages_path(store.path).exists()
@@ -218,9 +207,7 @@ def test_asked_again_a_store_without_pages_can_be_read_anew(load: Load, tmp_path
     assert verify(store) == []
 
 
-def test_a_profile_that_reads_other_times_or_no_values_is_refused(
-    load: Load, tmp_path: Path
-) -> None:
+def test_a_profile_that_reads_other_times_or_no_values_is_refused(load, tmp_path) -> None:
     good = profile("rows")
     store = load("rows", good, "rail")
     before = held(store)
@@ -251,9 +238,7 @@ def test_pages_that_no_commit_used_bring_no_rows(load: Load, tmp_path: Path) -> 
         ]
 
 
-def test_the_command_says_what_was_read_anew(
-    load: Load, tmp_path: Path, rail: Callable[..., CompletedProcess[str]]
-) -> None:
+def test_the_command_says_what_was_read_anew(load, tmp_path, rail) -> None:
     good = profile("opposite")
     store = load("opposite", good.replace(", reversed = true", ""), "rail")
     users(tmp_path, good)

@@ -36,9 +36,7 @@ class Spent(Nested):
         return super().history(trajectory, held, question)
 
 
-def test_what_a_spent_quota_left_out_is_not_answered_for_and_comes_with_the_next_load(
-    tmp_path: Path,
-) -> None:
+def test_what_a_spent_quota_left_out_is_not_answered_for_and_comes_with_the_next_load(tmp_path):
     service, store = Spent(sample()), Store(tmp_path / "rail.duckdb")
     users = UserProfile.parsed(tmp_path / "profile.toml", PROFILE)
     with (

@@ -159,7 +159,7 @@ _UNUSED_S = 30 * 86_400
 
 
 class KeptResults:
-    """Results in a folder, each in a folder named by its key, whole or not there."""
+    """Results in a folder, each in a folder named by its key, whole or absent."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -199,7 +199,7 @@ class KeptResults:
             shutil.rmtree(draft, ignore_errors=True)
 
     def _forget(self) -> None:
-        """Remove what was not asked for in a month, and what killed processes left."""
+        """Remove what was not used in a month, and what killed processes left."""
         for held in self._folder.iterdir():
             if time.time() - held.stat().st_mtime > _UNUSED_S:
                 shutil.rmtree(held, ignore_errors=True)

@@ -123,18 +123,14 @@ def test_a_part_that_kills_its_workers_is_named(archive: Path, tmp_path: Path) -
         workers.join()
 
 
-def test_nobody_there_is_one_line(
-    archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nobody_there_is_one_line(archive, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("toolkit.cluster.choice._PATIENCE_S", 1)
     summary = partial(spread.summary, start=START, end=END)
     with pytest.raises(ClusterError, match=r"no scheduler answers at tcp://127.0.0.1:9: .*0 of 6"):
         Cluster("tcp://127.0.0.1:9", tmp_path).in_one_pass(rows_of(archive), summary)
 
 
-def test_a_worker_that_never_comes_is_one_line(
-    archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_that_never_comes_is_one_line(archive, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("toolkit.cluster.choice._NO_WORKER_S", 1)
     summary = partial(spread.summary, start=START, end=END)
     with (
@@ -144,9 +140,7 @@ def test_a_worker_that_never_comes_is_one_line(
         Cluster(running.address, tmp_path / "results").in_one_pass(rows_of(archive), summary)
 
 
-def test_a_worker_without_the_toolkit_is_named_and_a_scheduler_needs_none(
-    archive: Path, tmp_path: Path
-) -> None:
+def test_a_worker_without_the_toolkit_is_named_and_a_scheduler_needs_none(archive, tmp_path):
     absent = tmp_path / "absent.py"
     absent.write_text("import sys\nsys.modules['toolkit'] = None\n")
     summary = partial(spread.summary, start=START, end=END)

@@ -67,9 +67,7 @@ def ages(found: dict[str, Any]) -> list[int]:
     return [NOW - item["ts"] for item in found["items"]]
 
 
-def test_without_a_switch_every_answer_is_the_faithful_ones_byte_for_byte(
-    switched, base_url: str
-) -> None:
+def test_without_a_switch_every_answer_is_the_faithful_ones_byte_for_byte(switched, base_url):
     client = switched()
     with httpx.Client(base_url=base_url, headers={"apikey": "demo-pro"}) as faithful:
         for path in ("schemas", "symbols/search", "history/price", "dashboards/spread"):
@@ -136,9 +134,7 @@ def test_rounded_times_put_several_rows_into_a_second_which_a_page_edge_may_cut(
     assert [item["ts"] for item in before] == [ts for ts in everything if ts <= second]
 
 
-def test_fields_are_renamed_left_out_added_and_sent_in_another_unit_and_schemas_says_so(
-    switched,
-) -> None:
+def test_fields_are_renamed_left_out_added_and_sent_in_another_unit_and_schemas_says_so(switched):
     client = switched(
         renamed_fields={"price": "px"},
         missing_fields=["volume"],
@@ -199,9 +195,7 @@ def test_a_status_befalls_the_routes_named_and_no_others(switched, kind: str) ->
     ("form", "header"),
     [("seconds", "7"), ("date", "Tue, 14 Nov 2023 22:20:07 GMT"), ("none", None)],
 )
-def test_a_spent_quota_says_when_to_ask_again_in_each_form(
-    switched, form: str, header: str | None
-) -> None:
+def test_a_spent_quota_says_when_to_ask_again_in_each_form(switched, form, header) -> None:
     accident = {"kind": "429", "retry_after": form, "retry_after_s": 7}
     answer = switched(accidents=[accident]).get(PRICE, params=ALPHA)
     assert answer.headers.get("retry-after") == header
@@ -236,9 +230,7 @@ def test_a_slow_body_is_whole(switched) -> None:
     assert slow.get(PRICE, params=ALPHA).content == whole
 
 
-def test_the_control_route_refuses_unknown_switches_and_changes_nothing(
-    switched, controlled: httpx.Client
-) -> None:
+def test_the_control_route_refuses_unknown_switches_and_changes_nothing(switched, controlled):
     switched(page_cap=3)
     for body in ({"rest": {"page_caps": 3}}, {"rest": {"page_cap": 0}}, {"rest": {"at_end": "x"}}):
         assert controlled.put("/control/adversary", json=body).status_code == 400
@@ -263,9 +255,7 @@ def test_only_a_test_build_opens_the_control_route(base_url: str) -> None:
         ("[rest", "TOML"),
     ],
 )
-def test_a_file_that_says_what_is_unknown_is_refused_naming_what_is_allowed(
-    tmp_path, text: str, named: str
-) -> None:
+def test_a_file_that_says_what_is_unknown_is_refused_naming_what_is_allowed(tmp_path, text, named):
     path = tmp_path / "odd.toml"
     path.write_text(text)
     with pytest.raises(InputError, match=named):
@@ -405,23 +395,6 @@ def test_reordered_deliveries_come_after_some_that_followed_them() -> None:
     late = sum(now < before for before, now in pairwise(turns))
     assert late == pytest.approx(1000, rel=0.15)
     assert max(place - turn for place, turn in enumerate(turns)) <= 100
-
-
-def test_how_many_are_tampered_does_not_depend_on_how_they_came_together() -> None:
-    switches = WebhookSwitches(tampered=0.1)
-    draw = random.Random(5)
-    parts = [
-        d for first in range(0, 1000, 7) for d in befall(MANY[first : first + 7], switches, draw)
-    ]
-    whole = befall(MANY[: len(parts)], switches, random.Random(5))
-    assert [delivery.tampered for delivery in parts] == [delivery.tampered for delivery in whole]
-
-
-@pytest.mark.parametrize("share", [-0.1, 1.1])
-@pytest.mark.parametrize("name", ["duplicated", "reordered", "replayed", "tampered"])
-def test_a_share_outside_0_to_1_is_an_input_error(name: str, share: float) -> None:
-    with pytest.raises(InputError):
-        WebhookSwitches(**{name: share})
 
 
 @pytest.mark.parametrize(

@@ -92,9 +92,7 @@ def page(client: httpx.Client, route: str, **query: object) -> dict[str, Any]:
     return found
 
 
-def test_the_service_is_at_what_its_source_knows_and_goes_on_with_it(
-    source: Revealed, client: httpx.Client
-) -> None:
+def test_the_service_is_at_what_its_source_knows_and_goes_on_with_it(source, client) -> None:
     for now in (NOON, NOON + 60):
         source.known_until = now
         answer = client.get("dashboards/spread")
@@ -110,9 +108,7 @@ def test_schemas_name_the_exchanges_of_a_live_source(client: httpx.Client) -> No
     jsonschema.validate(said, body_schema(TOOLS[0]))
 
 
-def test_a_page_says_what_was_lost_of_its_legs_cut_to_what_it_covers(
-    source: Revealed, client: httpx.Client
-) -> None:
+def test_a_page_says_what_was_lost_of_its_legs_cut_to_what_it_covers(source, client) -> None:
     shown = OUTAGE._asdict()
     assert page(client, "price", **SPOT)["lost"] == [shown]
     assert "lost" not in page(client, "price", **SPOT, limit=5)
@@ -130,9 +126,7 @@ def test_a_page_says_what_was_lost_of_its_legs_cut_to_what_it_covers(
     assert "lost" not in page(client, "price", **SPOT)
 
 
-def test_a_page_of_funding_says_what_was_lost_of_the_settlements_of_either_leg(
-    client: httpx.Client,
-) -> None:
+def test_a_page_of_funding_says_what_was_lost_of_the_settlements_of_either_leg(client) -> None:
     assert page(client, "funding", **PAIR)["lost"] == [SETTLED._asdict()]
 
 

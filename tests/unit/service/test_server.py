@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
-from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, ClassVar
 
@@ -67,9 +66,7 @@ def test_a_port_is_free_again_after_the_block(replay: Replay) -> None:
         assert service.base_url == f"http://127.0.0.1:{port}"
 
 
-def test_connections_that_come_while_it_stops_are_closed_and_not_waited_for(
-    replay: Replay, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_connections_that_come_while_it_stops_are_closed_and_not_waited_for(replay, caplog) -> None:
     came: list[socket.socket] = []
 
     def knock(port: int) -> None:
@@ -159,9 +156,7 @@ def test_other_owners_replace_those_of_the_demo(replay: Replay) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.slow
-def test_a_signal_stops_the_service_and_the_caller_goes_on(
-    number: signal.Signals, tmp_path: Path
-) -> None:
+def test_a_signal_stops_the_service_and_the_caller_goes_on(number, tmp_path) -> None:
     with (tmp_path / "log").open("w+") as log:
         process = subprocess.Popen(
             [sys.executable, "-W", "error", "-c", SERVE],
@@ -267,9 +262,7 @@ POST = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9000\r\n\r\n"
 
 
 @pytest.mark.parametrize("begun", [b"", b"GET / HTTP/1.1\r\nHost:", POST, POST + b"x"])
-def test_a_connection_whose_request_does_not_come_whole_is_closed(
-    begun: bytes, reading: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_connection_whose_request_does_not_come_whole_is_closed(begun, reading, monkeypatch):
     monkeypatch.setattr(Recorded, "most_s", 0.2)
     # A slow machine may be late with all of it, and then finds the connection closed.
     with socket.create_connection(reading.split(":")) as connection, suppress(ConnectionError):
@@ -277,9 +270,7 @@ def test_a_connection_whose_request_does_not_come_whole_is_closed(
         assert connection.recv(100) == b""
 
 
-def test_a_request_after_another_on_a_connection_has_to_come_whole_too(
-    reading: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_request_after_another_on_a_connection_has_to_come_whole_too(reading, monkeypatch):
     with socket.create_connection(reading.split(":")) as connection:
         connection.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
         seen = b""

@@ -132,7 +132,7 @@ class Truth:
         """Changes of a futures leg's funding interval in ``[start, end)``: ts (s), from, to (h)."""
         listing = self.listing(symbol, leg)
         dislocations = self._alone(symbol, leg).dislocations
-        calendar = LegFunding(self._seed, symbol, listing, dislocations).calendar
+        calendar = LegFunding(self._seed, symbol, listing, dislocations)
         midnights = np.arange(-(-start // DAY_S), -(-end // DAY_S), dtype=np.int64) * DAY_S
         before, after = calendar.interval_hours(midnights - 1), calendar.interval_hours(midnights)
         changed = before != after

@@ -36,7 +36,6 @@ class _Block(NamedTuple):
     begins: NDArray[np.int64]
 
     def place(self, before: int) -> int:
-        """Return how many rows are not before a time."""
         return int(np.searchsorted(self.negative_ts, -before, side="right"))
 
     def rows(self, first: int, end: int) -> bytes:
@@ -44,7 +43,7 @@ class _Block(NamedTuple):
 
 
 class Pages:
-    """The pages of a source's trajectories. Keeps a bounded number of text blocks."""
+    """The pages of a source's trajectories, with a bounded number of text blocks in memory."""
 
     def __init__(self, source: MarketSource) -> None:
         self._source = source
@@ -53,10 +52,9 @@ class Pages:
     def page(
         self, trajectory: Trajectory, *, before: int, limit: int, now: int, since: int | None
     ) -> RowsPage:
-        """Return the newest ``limit`` rows with ``ts < before`` that are over at ``now``.
+        """Return the newest ``limit`` rows with ``since <= ts < before`` that are over at ``now``.
 
-        They are newest first. Rows before ``since``, the start of the plan's history, are left
-        out. Nothing in range is an empty page with ``next_end_time`` None.
+        They are newest first. Nothing in range is an empty page with ``next_end_time`` None.
         """
         known_until, revision = self._source.known_until, self._source.revision  # before its rows
         found = series(self._source, trajectory)
@@ -135,8 +133,8 @@ class Service:
 class Call(Generic[Q_co]):
     """One request: the owner, the query, and what the owner's plan shows.
 
-    An answer has at most ``limit`` items, nothing after ``now`` (s, the service's clock less the
-    plan's delay) and nothing before ``since`` (s, None: without limit).
+    At most ``limit`` items, none after ``now`` (s, the service's clock less the plan's delay) or
+    before ``since`` (s, None: without limit).
     """
 
     service: Service

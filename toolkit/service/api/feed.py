@@ -1,8 +1,4 @@
-"""New rows and documents for listeners: one task watches clock and source for all sockets.
-
-It runs while there are listeners, several times per second, and sends what has become complete
-since the last reading.
-"""
+"""New rows and documents for listeners: one task watches clock and source for all sockets."""
 
 from __future__ import annotations
 
@@ -22,10 +18,10 @@ from toolkit.serving import in_worker
 _log = logging.getLogger(__name__)
 
 LOOK_S = 0.05
-"""How long the task sleeps between two readings of the clock (s, the machine's)."""
+"""The time between two readings of the clock (s)."""
 
 KEPT_MESSAGES = 10_000
-"""The most messages that wait for one reader. A reader with more is too slow."""
+"""The most messages that wait for one reader; with more it is too slow."""
 
 _AT_ONCE = 100  # messages handed to listeners before the loop turns, so that they are sent
 
@@ -34,8 +30,8 @@ _AT_ONCE = 100  # messages handed to listeners before the loop turns, so that th
 class Listener:
     """One socket's subscriptions, and the messages that wait to be sent to it.
 
-    ``families`` are event streams, ``subscriptions`` trajectories by the caller's id. ``ended`` is
-    set when the service ends the connection. The repr does not show the key.
+    ``families``: event streams. ``subscriptions``: trajectories by the caller's id. ``ended``: set
+    when the service ends the connection. The repr does not show the key.
     """
 
     owner: Owner
@@ -52,7 +48,7 @@ class Listener:
         self.waiting = asyncio.Queue(self.kept)
 
     def offer(self, messages: Sequence[bytes]) -> None:
-        """Queue messages to be sent. With too many the listener is too slow."""
+        """Queue messages to be sent, or mark the listener as too slow."""
         for message in messages:
             if self.waiting.full():
                 self.too_slow = True
@@ -71,7 +67,7 @@ class Feed:
         self._task: asyncio.Task[None] | None = None
 
     def join(self, listener: Listener) -> None:
-        """Add a listener for what is new from now on, in the service's event loop."""
+        """Add a listener for what is new from now on."""
         self.listeners.add(listener)
         if self._task is None or self._task.done():
             self._told = self._service.clock.now()
@@ -129,7 +125,6 @@ class Feed:
         delays: Collection[int],
         span: tuple[int, int],
     ) -> tuple[dict[tuple[EventFamily, int], list[bytes]], dict[Trajectory, list[bytes]]]:
-        """Read documents by family and delay of openings, and rows by trajectory, oldest first."""
         documents = {
             (family, delay_s): fresh_documents(self._service.archive, family, delay_s, *span)
             for family in families
@@ -155,7 +150,7 @@ class Feed:
         return said
 
     def _documents(self, _listener: Listener, documents: list[bytes]) -> list[bytes]:
-        """Return those of the new documents that a listener is sent now."""
+        """Return the new documents that a listener is sent now."""
         return documents
 
 
@@ -166,10 +161,9 @@ def fresh_documents(
 
     Openings of spreads are ``open_delay_s`` (s) late. They and the others are each oldest first.
     """
-    if family is not EventFamily.SPREAD or not open_delay_s:
-        return [body for _, body in archive.documents(family, since, now)]
-    late = archive.documents(family, since - open_delay_s, now - open_delay_s)
     prompt = archive.documents(family, since, now)
-    return [body for kind, body in late if kind == "spread.opened"] + [
-        body for kind, body in prompt if kind != "spread.opened"
-    ]
+    if family is not EventFamily.SPREAD or not open_delay_s:
+        return [body for _, body in prompt]
+    late = archive.documents(family, since - open_delay_s, now - open_delay_s)
+    openings = [body for kind, body in late if kind == "spread.opened"]
+    return openings + [body for kind, body in prompt if kind != "spread.opened"]

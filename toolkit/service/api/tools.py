@@ -1,4 +1,10 @@
-"""Tools: routes described once for REST, MCP, ``/schemas`` and OpenAPI, with query and record."""
+"""Tools: routes described once for REST, MCP, ``/schemas`` and OpenAPI, with query and record.
+
+The JSON Schema (draft 2020-12) of each answer, for MCP and OpenAPI, is made from the records and
+documents that ``/schemas`` shows. All fields are required except ``lost`` of a page, ``exchanges``
+of a source and ``next_cursor``; others may be added. A nullable field is an ``anyOf``, which every
+schema reader understands.
+"""
 
 from __future__ import annotations
 
@@ -263,9 +269,9 @@ Q = TypeVar("Q", bound=msgspec.Struct)
 class Tool(Generic[Q]):
     """A route: its name, query, minimum plan, and the function that answers.
 
-    ``limit`` gives the page sizes under a plan's terms, None for a route without pages, ``reach``
-    how far back and how late they show the route's data. ``documents`` is the family of items that
-    are event documents, not records. ``slow``: an answer may take seconds, so it runs in a thread.
+    ``limit``: the page sizes under a plan's terms, None for a route without pages. ``reach``: how
+    far back and how late they show its data. ``documents``: the family of items that are event
+    documents, not records. ``slow``: an answer may take seconds, so it runs in a thread.
     """
 
     name: str
@@ -291,7 +297,7 @@ class Tool(Generic[Q]):
         return _input_schema(self.query, self.limit(terms) if self.limit else None)
 
     def describe(self, plan: Plan, terms: Terms) -> dict[str, object]:
-        """Return the ``/schemas`` entry for a plan, with the reach of a plan that includes it."""
+        """Return the ``/schemas`` entry for a plan; only a plan that includes it has a reach."""
         reach = self.reach(terms) if self.open_to(plan) else Reach()
         shown: dict[str, object] = {
             "route": self.route,
@@ -313,7 +319,7 @@ class Tool(Generic[Q]):
     def read(self, given: Sequence[tuple[str, str]], plan: Plan, terms: Terms) -> tuple[Q, int]:
         """Read the query and its limit from text parameters. A 400 names each wrong one.
 
-        Parameters that the route does not know are ignored. Others may be sent once.
+        Unknown parameters are ignored. Others may be sent once.
         """
         values: dict[str, Any] = {}
         errors: list[tuple[str, str]] = []

@@ -1,8 +1,8 @@
-"""The log of event documents: a day is detected when it is first asked for, and kept a while.
+"""The log of event documents: a day is detected when it is first read, and kept a while.
 
-A day depends on the source, its date and the settings alone, so that a page of any time comes out
-the same after a restart and from any process. A document depends on no row after it, so that a day
-known in part is right up to ``known_until``. It is kept until more is known.
+A day depends on the source, its date and the settings alone, so that any page is the same after a
+restart and from any process. A document depends on no later row, so that a partly known day is
+right up to ``known_until``. It is kept until more is known.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -40,16 +39,16 @@ class Position(NamedTuple):
 
 
 def secret_of(source_id: str) -> bytes:
-    """Derive the secret of a source's cursors, the same after every start."""
+    """Derive the secret of a source's cursors, the same in every process."""
     return hashlib.sha256(b"machine-rail cursor\0" + source_id.encode()).digest()
 
 
 def seal(position: Position, bound: bytes, secret: bytes) -> str:
     """Return the cursor for a position, valid only with the same ``bound`` and ``secret``.
 
-    It is base64url without padding over an HMAC-SHA256 and the position. The secret is derived from
-    the source's id, so that a client goes on paging after a restart. Who knows the id can forge a
-    cursor, and gains a place in a log that may be read anyway.
+    It is base64url without padding over an HMAC-SHA256 and the position. A client can go on paging
+    after a restart. Who knows the source's id can forge a cursor, and gains only a place in a log
+    that may be read anyway.
 
     >>> seal(Position(1000, "spread-1", "spread.opened"), b"a window", b"secret")
     'Bwz5UxR1zUwn8lZ18ugXXFsxMDAwLCJzcHJlYWQtMSIsInNwcmVhZC5vcGVuZWQiXQ'
@@ -83,24 +82,21 @@ def _sealed(place: bytes, bound: bytes, secret: bytes) -> bytes:
 
 
 DAYS_KEPT = 32 * len(EventFamily)
-"""How many days of a log are kept, over the simulated market 120 MB in all."""
-_DETECT: Mapping[EventFamily, Callable[[MarketSource, int, DetectorSettings], list[Life]]] = (
-    MappingProxyType(
-        {
-            EventFamily.SPREAD: spread_lives,
-            EventFamily.SPLASH: splash_lives,
-            EventFamily.FUNDING: funding_lives,
-        }
-    )
-)
+"""How many days of a log are kept (120 MB over the simulated market)."""
+
+_DETECT: Mapping[EventFamily, Callable[[MarketSource, int, DetectorSettings], list[Life]]] = {
+    EventFamily.SPREAD: spread_lives,
+    EventFamily.SPLASH: splash_lives,
+    EventFamily.FUNDING: funding_lives,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class EventFilters:
     """Conditions on documents, None for no condition.
 
-    ``exchange`` is that of any leg. ``min_pct`` is compared with the size without its sign; a
-    document of unknown size never reaches it.
+    ``exchange``: of any leg. ``min_pct``: the least size without its sign; an unknown size never
+    reaches it.
     """
 
     symbol: str | None = None
@@ -111,8 +107,6 @@ class EventFilters:
 
 
 class _Entry(NamedTuple):
-    """A document's bytes, with what it is filtered by."""
-
     position: Position
     symbol: str
     exchanges: tuple[str, ...]
@@ -142,10 +136,10 @@ class Day(NamedTuple):
 
 
 class EventArchive:
-    """The three event logs of a source, of what it has ``heard``.
+    """The three event logs of a source, detected in what it has ``heard``.
 
-    The whole days asked for last are kept for all archives of equal sources in this process. No
-    method is right about times after the source's ``known_until``.
+    The whole days read last are kept for all archives of equal sources in this process. Nothing
+    after the source's ``known_until`` is right.
     """
 
     def __init__(self, source: MarketSource, detectors: DetectorSettings = DEFAULT) -> None:
@@ -168,9 +162,8 @@ class EventArchive:
     ) -> tuple[list[bytes], Position | None]:
         """Return documents as JSON, newest first, and the position to go on after (None: no more).
 
-        Those with ``start <= ts < end`` and ``ts < visible_until`` that match, in descending order
-        of (ts_ms, event_id, event_type), with ``after`` only those behind it. A ``limit`` below 1
-        is an `InputError`.
+        They match, have ``start <= ts < end`` and ``ts < visible_until``, come after ``after``, and
+        descend by (ts_ms, event_id, event_type). A ``limit`` below 1 is an `InputError`.
         """
         if limit < 1:
             raise InputError("limit", limit, "1 or more")
@@ -189,14 +182,13 @@ class EventArchive:
         return found[::-1]
 
     def counts(self, family: EventFamily, start: int, end: int) -> dict[str, int]:
-        """Count documents with ``start <= ts < end`` by symbol, without symbols that have none."""
+        """Count documents with ``start <= ts < end`` by symbol."""
         return dict(Counter(e.symbol for e in self._newest_first(family, start, end)))
 
     def open_at(self, family: EventFamily, ts: int) -> dict[str, int]:
-        """Return when each event open at ``ts`` opened (s), by trajectory, in order of the keys.
+        """Return when each event open at ``ts`` opened (s), by `Life.key` in order.
 
-        An event that opens at ``ts`` itself is not yet open, one that closes at ``ts`` still is.
-        Keys are SYMBOL:BUY:SELL, for a splash SYMBOL:LEG:pump or SYMBOL:LEG:dump.
+        An event that opens at ``ts`` is not yet open, one that closes at ``ts`` still is.
         """
         lives = self._day(family, (ts - 1) // DAY_S).lives
         return {

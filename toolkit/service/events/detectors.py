@@ -388,8 +388,6 @@ def _origins(rows: LegRows, window_s: int) -> tuple[NDArray[np.int64], NDArray[n
 
 
 class _Move(NamedTuple):
-    """A moment (s) and the price then, and when and at which price the move to it began."""
-
     ts: int
     price: float
     began_at: int
@@ -411,7 +409,6 @@ class _LegMoves:
     window_s: int
 
     def life(self, span: Span, day: tuple[int, int], after: int | None) -> Life:
-        """Return a life with its documents in ``day``. The one before it closed at ``after``."""
         (start, end), key = day, f"{self.symbol}:{self.leg}"
         moves = self._within(span.first)
         opening = _first(moves, lambda each: each.pct >= self.rule.open and each.ts >= (after or 0))
@@ -439,7 +436,6 @@ class _LegMoves:
         return _first(moves, lambda each: each.pct < self.rule.close)
 
     def _within(self, row: int) -> list[_Move]:
-        """Return the move up to each moment of a row's bar."""
         first = int(np.searchsorted(self.rows.ts, self.rows.ts[row] - self.window_s))
         bars = [
             rows_within(self.source, self.symbol, self.leg, over_at)

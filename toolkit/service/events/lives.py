@@ -101,15 +101,15 @@ class Rule:
     lost_after_s: int
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.close < self.open:
-            raise InputError("close", self.close, f"above 0 and below open, {self.open}")
-        if self.step is not None and self.step <= 0.0:
-            raise InputError("step", self.step, "above 0, or None")
-        if self.every_s < 0:
-            raise InputError("every_s", self.every_s, "0 or more")
-        for name in ("max_age_s", "lost_after_s"):
-            if getattr(self, name) < 1:
-                raise InputError(name, getattr(self, name), "1 or more")
+        for name, is_right, allowed in (
+            ("close", 0.0 < self.close < self.open, f"above 0 and below open, {self.open}"),
+            ("step", self.step is None or self.step > 0.0, "above 0, or None"),
+            ("every_s", self.every_s >= 0, "0 or more"),
+            ("max_age_s", self.max_age_s >= 1, "1 or more"),
+            ("lost_after_s", self.lost_after_s >= 1, "1 or more"),
+        ):
+            if not is_right:
+                raise InputError(name, getattr(self, name), allowed)
 
     @property
     def memory_s(self) -> int:
@@ -215,7 +215,6 @@ def lives_of(
 
 
 def _next(rows: NDArray[np.int64], row: int, none: int) -> int:
-    """Return the first of ``rows`` (ascending) that is ``row`` or later, else ``none``."""
     place = int(np.searchsorted(rows, row))
     return int(rows[place]) if place < len(rows) else none
 

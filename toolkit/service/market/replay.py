@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -24,7 +24,7 @@ from toolkit.service.market.source import (
 )
 
 KIND_METADATA = "machine_rail.source_kind"
-"""Key in a Parquet file's metadata. Its value ``simulated`` is carried on to ``/schemas``."""
+"""Key in a Parquet file's metadata. Its value ``simulated`` goes to ``/schemas``."""
 
 _INTEGER, _FLOAT, _TEXT = pl.Int64(), pl.Float64(), pl.String()
 _EVERY = {"ts": _INTEGER, "symbol": _TEXT, "exchange": _TEXT, "dataset": _TEXT}
@@ -34,9 +34,9 @@ _EVERY = {"ts": _INTEGER, "symbol": _TEXT, "exchange": _TEXT, "dataset": _TEXT}
 class RecordingLayout:
     """The layout of a file: its name in a directory, its columns, and the rule of a row.
 
-    ``leg`` are the columns that identify a series, ``one_of`` those that may have only one value in
-    a series, with the option that chooses among several. ``market`` is that of every leg, None
-    where a column has it. ``told_again``: equal rows are one.
+    ``leg``: the columns that identify a series. ``one_of``: those with one value per series, with
+    the option that chooses among several. ``market``: that of every leg, None if a column has it.
+    ``told_again``: equal rows are one.
     """
 
     name: str
@@ -86,28 +86,23 @@ LAYOUTS: Mapping[str, RecordingLayout] = MappingProxyType(
 """Bars, settlements and announced pumps, each in a file of its own."""
 
 _MARKS = {"rate": "funding", "precision_s": "pumps"}
-"""A column that no other layout has. A file without one is meant to be of prices."""
+"""Columns that tell a layout. A file without one should have prices."""
 
 _ALLOWED = "a Parquet file of bars, settlements or pumps, or a directory with {}".format(
     " or ".join(f"{name}.parquet" for name in LAYOUTS)
 )
 
 
-def layout_of(columns: Iterable[str]) -> RecordingLayout:
-    """Return the layout that a file with these columns is meant to be of."""
-    return LAYOUTS[next((_MARKS[name] for name in columns if name in _MARKS), "prices")]
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Recording:
-    """The rows of one file, its layout, and the kind of source that it calls itself."""
+    """The rows of one file, its layout, and its kind of source."""
 
     layout: RecordingLayout
     rows: pl.DataFrame
     kind: Kind
 
     def only(self, column: str, wanted: Sequence[str | int]) -> Recording:
-        """Keep the rows with one of ``wanted``, all if it is empty or without such a column."""
+        """Keep the rows with one of ``wanted``, all rows if it is empty or there is no column."""
         if not wanted or column not in self.layout.columns:
             return self
         return replace(self, rows=self.rows.filter(pl.col(column).is_in(wanted)))
@@ -137,7 +132,7 @@ class Recording:
 def recordings(path: Path) -> list[Recording]:
     """Read a file, or those of a directory. Row order is free, other columns are not read.
 
-    Raises `InputError` for no such file, not such a file, or a row that breaks its layout's rule.
+    A missing or other file, and a row that breaks its layout's rule, are an `InputError`.
     """
     files = [path]
     if path.is_dir():
@@ -151,7 +146,7 @@ def recordings(path: Path) -> list[Recording]:
 def _recording(file: Path) -> Recording:
     try:
         schema = pl.read_parquet_schema(file)
-        layout = layout_of(schema)
+        layout = LAYOUTS[next((_MARKS[name] for name in schema if name in _MARKS), "prices")]
         columns = layout.columns
         wrong = [name for name, kind in columns.items() if not _fits(schema.get(name), kind)]
         if wrong:
@@ -171,7 +166,7 @@ def _recording(file: Path) -> Recording:
 
 
 def _fits(given: pl.DataType | None, wanted: pl.DataType) -> bool:
-    """Check whether values become ``wanted`` without a guess (a date is not a ``ts``)."""
+    """Return whether values become ``wanted`` without a guess (a date is not a ``ts``)."""
     if given is None:
         return False
     if wanted == _TEXT:
@@ -184,7 +179,7 @@ _NO_BARS = Bars(ts=np.empty(0, dtype=np.int64), price=np.empty(0), interval_s=60
 
 @dataclass(frozen=True, eq=False)
 class Replay(Whole):
-    """Bars and settlements of files, each leg's series held as arrays, and announced pumps.
+    """Bars, settlements and announced pumps of files, each leg's series as arrays.
 
     >>> from tempfile import TemporaryDirectory
     >>> leg = {"symbol": "BTC_USDT", "exchange": "KRAKEN", "market": "spot", "dataset": "one"}
@@ -216,19 +211,19 @@ class Replay(Whole):
 
         Columns of prices: ts (s, Unix UTC, start of the bar), symbol, exchange, market, interval_s
         (s, 0 where rows are moments), price (quote, at the bar's end), dataset. Of funding, for
-        futures legs: ts (s, Unix UTC, the settlement), symbol, exchange, rate (fraction per
-        interval), interval_hours (h), dataset. Of announced pumps, on spot legs: ts (s, Unix UTC),
-        symbol, exchange, precision_s (s), dataset, where equal rows are one pump. Others are not
-        read. Row order is free. ``datasets`` chooses among what the files hold, ``interval_s``
-        among the bars. ``renamed`` maps symbols of the files to those they are served under, so
-        that legs quoted in another currency can be compared. The source's id shows it.
+        futures legs: ts (the settlement), symbol, exchange, rate (fraction per interval),
+        interval_hours (h), dataset. Of announced pumps, on spot legs: ts, symbol, exchange,
+        precision_s (s), dataset; equal rows are one pump. Others are not read, row order is free.
+        ``datasets`` and ``interval_s`` choose among the rows. ``renamed`` maps symbols of the files
+        to those they are served as, so that legs quoted in another currency can be compared; the
+        source's id shows it.
 
         Raises
         ------
         InputError
-            no such file, not such a file, a dataset or an interval it does not hold. One
-            trajectory from two datasets, with two intervals or with one moment twice. A price
-            that is null, not finite or not above 0. An invalid rate, interval or name.
+            Not such a file. An absent dataset or interval. One trajectory with two datasets, two
+            intervals or one moment twice. A price that is null, not finite or not above 0. An
+            invalid rate, interval or name.
 
         >>> Replay.read("nowhere.parquet")
         Traceback (most recent call last):
@@ -257,9 +252,9 @@ class Replay(Whole):
         )
 
     def bars(self, symbol: str, leg: Leg) -> Bars:
-        """Return the bars of a leg, none where its funding or pumps alone are known.
+        """Return the bars of a leg, empty if only its funding or pumps are known.
 
-        A `KeyError` for a leg that is not listed.
+        A leg that is not listed is a `KeyError`.
         """
         if leg not in self.listing[symbol]:
             raise KeyError(f"{symbol}:{leg}")
@@ -340,7 +335,7 @@ def _content_hash(
     funding: Mapping[tuple[str, Leg], SettledRates],
     pumps: Sequence[Pump],
 ) -> str:
-    """Hash every name, time, price, rate, interval and pump served to 16 hexadecimal digits."""
+    """Hash every name, time, price, rate, interval and pump to 16 hexadecimal digits."""
     digest = hashlib.sha256()
     for (symbol, leg), bars in sorted(prices.items(), key=lambda item: item[0]):
         digest.update(f"{symbol}:{leg} {bars.interval_s} {len(bars.ts)}\n".encode())

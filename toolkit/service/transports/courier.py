@@ -247,7 +247,6 @@ def _context(settings: WebhookSettings) -> ssl.SSLContext:
 
 
 async def _answer(reader: asyncio.StreamReader) -> tuple[int, dict[str, str]]:
-    """Read the status and headers (names in lower case) of the final answer."""
     while True:
         head = await reader.readuntil(b"\r\n\r\n")
         first, *lines = head[:-4].split(b"\r\n")
@@ -460,7 +459,6 @@ class Courier:
             self._queue.put_nowait(delivery)
 
     def _planned(self, deliveries: Sequence[WebhookMessage]) -> Sequence[WebhookMessage]:
-        """Return the deliveries to make, in their order."""
         return deliveries
 
     async def _work(self) -> None:

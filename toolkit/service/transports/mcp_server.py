@@ -73,10 +73,10 @@ def session_manager(service: Service, tools: Sequence[Tool[Any]]) -> StreamableH
 def arguments_as_query(
     schema: Mapping[str, Any], arguments: Mapping[str, Any]
 ) -> list[tuple[str, str]]:
-    """Convert a call's arguments to the parameters of the REST route.
+    """Convert a call's arguments to the parameters of the REST route, without unknown ones.
 
-    Arguments that the schema does not have are left out. A value of another JSON type than the
-    schema's, including null, is a 400 `Problem` that names the parameter.
+    A value of another JSON type than the schema's, including null, is a 400 `Problem` that names
+    the parameter.
 
     >>> arguments_as_query({"properties": {"limit": {"type": "integer"}}}, {"limit": 2, "x": 1})
     [('limit', '2')]
@@ -101,8 +101,6 @@ def arguments_as_query(
 
 
 class _Tools:
-    """The tools, as each owner is served."""
-
     def __init__(self, service: Service, tools: Sequence[Tool[Any]]) -> None:
         self._service = service
         self._tools = {tool.name: tool for tool in tools}

@@ -166,7 +166,6 @@ class _SocketSession:
 
 
 def _query(asked: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the rest of a message as query parameters, without nulls."""
     odd = [name for name, value in asked.items() if isinstance(value, dict | list | bool)]
     if odd:
         raise bad_request([(name, "is neither a text nor a number") for name in odd])

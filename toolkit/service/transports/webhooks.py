@@ -37,7 +37,7 @@ _NO_FAMILIES = f"is missing; send a list of one or more of {', '.join(EventFamil
 
 
 class Webhooks:
-    """The endpoints of a service's owners, one each, and the routes that set them."""
+    """The endpoints of a service's owners, one each, and their routes."""
 
     def __init__(
         self,
@@ -102,20 +102,19 @@ class Webhooks:
         return _said(_shown(courier) | {"secret": courier.secret})
 
     def _wanted(self, said: dict[str, Any]) -> tuple[str, Target, list[EventFamily]]:
-        url, named = said.get("url"), said.get("families")
+        url, given = str(said.get("url") or ""), said.get("families")
+        named = given if isinstance(given, list) else []
         errors: list[tuple[str, str]] = []
         target = None
         try:
-            target = target_of(str(url or ""), loopback=self._settings.loopback)
+            target = target_of(url, loopback=self._settings.loopback)
         except InputError as error:
             errors.append(("url", f"is not allowed; allowed: {error.allowed}"))
-        known = isinstance(named, list) and all(name in list(EventFamily) for name in named)
-        if not named or not isinstance(named, list) or not known:
+        if not named or any(name not in list(EventFamily) for name in named):
             errors.append(("families", _NO_FAMILIES))
-            named = []
         if errors or target is None:
             raise bad_request(errors)
-        return str(url), target, [family for family in EventFamily if family in named]
+        return url, target, [family for family in EventFamily if family in named]
 
     async def _test(self, request: Request) -> Response:
         owner = self._allowed(request)

@@ -107,9 +107,7 @@ def write(path: Path, text: str | bytes) -> None:
 
 
 @pytest.mark.parametrize("text", BROKEN.values(), ids=BROKEN)
-def test_a_file_that_says_nothing_clear_is_refused_at_the_start_without_its_content(
-    path: Path, text: str | bytes
-) -> None:
+def test_a_file_that_says_nothing_clear_is_refused_at_the_start_without_its_content(path, text):
     write(path, text)
     with pytest.raises(InputError) as refusal:
         OwnersFile(path)
@@ -124,9 +122,7 @@ def test_a_file_that_is_not_there_is_refused_at_the_start(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("text", [*BROKEN.values(), None], ids=[*BROKEN, "no file"])
-def test_a_file_that_breaks_leaves_the_owners_as_they_were_and_is_logged_once(
-    path: Path, text: str | bytes | None, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_file_that_breaks_leaves_the_owners_as_they_were_and_is_logged_once(path, text, caplog):
     owners = OwnersFile(path)
     if text is None:
         path.unlink()

@@ -42,9 +42,7 @@ FAILING = [
 
 
 @pytest.mark.parametrize("failing", FAILING, ids=lambda failing: f"{failing[0]} {failing[1]}")
-def test_every_failure_is_a_problem_document(
-    anonymous: httpx.Client, failing: tuple[str, str, dict[str, str], int, str]
-) -> None:
+def test_every_failure_is_a_problem_document(anonymous, failing) -> None:
     method, path, headers, status, code = failing
     answer = anonymous.request(method, path, headers=headers)
     assert answer.status_code == status
@@ -76,9 +74,7 @@ def test_head_answers_as_get_without_the_body(pro: httpx.Client, path: str) -> N
 
 
 @pytest.mark.parametrize("query", ["", "?limit=0"])
-def test_a_plan_is_refused_before_the_parameters_are_looked_at(
-    anonymous: httpx.Client, query: str
-) -> None:
+def test_a_plan_is_refused_before_the_parameters_are_looked_at(anonymous, query) -> None:
     answer = anonymous.get(f"{DATA}/history/funding{query}", headers={"apikey": "demo-free"})
     assert (answer.status_code, answer.json()["code"]) == (403, "tier_required")
 
@@ -103,9 +99,7 @@ def broken() -> Iterator[httpx.Client]:
         yield client
 
 
-def test_an_unforeseen_failure_is_a_500_that_tells_nothing_and_is_logged(
-    broken: httpx.Client, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_unforeseen_failure_is_a_500_that_tells_nothing_and_is_logged(broken, caplog) -> None:
     answer = broken.get(f"{DATA}/history/price", params=PRICE)
     assert answer.status_code == 500
     assert answer.json()["code"] == "internal"
@@ -123,9 +117,7 @@ def test_the_service_answers_on_after_an_unforeseen_failure(broken: httpx.Client
     assert broken.get(f"{DATA}/symbols/search").status_code == 200
 
 
-def test_a_failure_in_the_middle_of_an_answer_is_raised_on(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_failure_in_the_middle_of_an_answer_is_raised_on(caplog) -> None:
     sent: list[str] = []
 
     async def breaks_off(_scope: Scope, _receive: Receive, send: Send) -> None:

@@ -48,9 +48,7 @@ def test_a_symbol_is_listed_with_all_its_venues(pro: httpx.Client) -> None:
         ("nothing", []),
     ],
 )
-def test_a_search_finds_parts_of_symbols_and_of_exchanges(
-    pro: httpx.Client, q: str, symbols: list[str]
-) -> None:
+def test_a_search_finds_parts_of_symbols_and_of_exchanges(pro, q, symbols) -> None:
     page = found(pro, q=q)
     assert [item["symbol"] for item in page["items"]] == symbols
     assert page["truncated"] is False
@@ -85,9 +83,7 @@ def test_a_search_says_when_more_would_match(pro: httpx.Client) -> None:
         ),
     ],
 )
-def test_a_price_that_is_not_listed_is_a_400_naming_the_parameter(
-    pro: httpx.Client, changes: dict[str, str], parameter: str, detail: str
-) -> None:
+def test_a_price_that_is_not_listed_is_a_400_naming_the_parameter(pro, changes, parameter, detail):
     answer = pro.get("history/price", params=PRICE | changes)
     assert answer.status_code == 400
     assert answer.json()["errors"] == [{"parameter": parameter, "detail": detail}]
@@ -112,9 +108,7 @@ def test_a_spread_of_a_leg_with_itself_is_refused(pro: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize(("exchange", "market"), [("SLOW", "spot"), ("DEX-SOLARIS", "dex")])
-def test_legs_whose_bars_differ_in_length_make_no_spread(
-    pro: httpx.Client, exchange: str, market: str
-) -> None:
+def test_legs_whose_bars_differ_in_length_make_no_spread(pro, exchange, market) -> None:
     query = SPREAD | {"sell_exchange": exchange, "sell_market": market}
     answer = pro.get("history/spread", params=query)
     assert answer.status_code == 400

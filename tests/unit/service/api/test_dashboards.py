@@ -41,9 +41,7 @@ def test_items_have_the_fields_that_schemas_states(simulated: httpx.Client, rout
     assert len(keys) == len(set(keys))
 
 
-def test_the_spread_dashboard_shows_wide_spreads_and_open_events_widest_first(
-    market: Simulated, simulated: httpx.Client
-) -> None:
+def test_the_spread_dashboard_shows_wide_spreads_and_open_events_widest_first(market, simulated):
     document = get(simulated, "dashboards/spread")
     assert (document["type"], document["ts"]) == ("spread_dashboard", NOW)
     opened = EventArchive(market).open_at(EventFamily.SPREAD, NOW)
@@ -111,9 +109,7 @@ def test_an_open_event_is_shown_in_its_own_direction_however_narrow(market: Simu
     assert spread.pct < 0
 
 
-def test_the_funding_overview_shows_the_rate_in_force_of_every_futures_leg(
-    market: Simulated, simulated: httpx.Client
-) -> None:
+def test_the_funding_overview_shows_the_rate_in_force_of_every_futures_leg(market, simulated):
     document = get(simulated, "dashboards/funding-overview")
     assert (document["type"], document["ts"]) == ("funding_overview", NOW)
     shown = {(item["symbol"], item["exchange"]): item for item in document["items"]}

@@ -64,9 +64,7 @@ def identity(document: dict[str, Any]) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("family", EventFamily)
 @pytest.mark.parametrize("limit", [7, 200, 499, 500, None])
-def test_every_document_of_a_window_arrives_once_newest_first(
-    ask: Callable[..., httpx.Response], family: str, limit: int | None
-) -> None:
+def test_every_document_of_a_window_arrives_once_newest_first(ask, family, limit) -> None:
     """Though 700 of them are of one second, and many of one millisecond."""
     window = {"start_time": NOW - 6 * 3_600, "end_time": NOW} if limit == 7 else DAY
     found = read_all(ask, family, limit=limit, **window)
@@ -103,11 +101,7 @@ FILTERS: list[tuple[dict[str, object], Callable[[dict[str, Any]], bool]]] = [
 
 
 @pytest.mark.parametrize(("filters", "wanted"), FILTERS, ids=[str(each[0]) for each in FILTERS])
-def test_filters_leave_what_matches_all_of_them(
-    ask: Callable[..., httpx.Response],
-    filters: dict[str, object],
-    wanted: Callable[[dict[str, Any]], bool],
-) -> None:
+def test_filters_leave_what_matches_all_of_them(ask, filters, wanted) -> None:
     whole = read_all(ask, "spread", limit=500, **DAY)
     found = read_all(ask, "spread", limit=500, **DAY, **filters)
     assert found == [document for document in whole if wanted(document)]
@@ -136,9 +130,7 @@ CHANGES = [
 
 @pytest.mark.parametrize("change", CHANGES, ids=str)
 @pytest.mark.slow
-def test_a_cursor_with_another_window_filter_or_limit_is_a_400(
-    ask: Callable[..., httpx.Response], change: dict[str, object]
-) -> None:
+def test_a_cursor_with_another_window_filter_or_limit_is_a_400(ask, change) -> None:
     query: dict[str, object] = {**DAY, "limit": 3, "lifecycle": "open"}
     cursor = page(ask(**query))["next_cursor"]
     assert page(ask(**query, cursor=cursor))["items"]
@@ -161,9 +153,7 @@ def test_a_cursor_that_is_none_is_a_400(ask: Callable[..., httpx.Response], curs
     assert len(error["detail"]) < 300
 
 
-def test_a_default_limit_written_out_is_the_same_question(
-    ask: Callable[..., httpx.Response],
-) -> None:
+def test_a_default_limit_written_out_is_the_same_question(ask) -> None:
     cursor = page(ask(**DAY))["next_cursor"]
     assert page(ask(**DAY, limit=200, cursor=cursor))["items"]
 
@@ -210,9 +200,7 @@ REFUSED: list[tuple[dict[str, object], str]] = [
 
 
 @pytest.mark.parametrize(("change", "parameter"), REFUSED, ids=str)
-def test_what_cannot_be_answered_is_a_400_naming_the_parameter(
-    ask: Callable[..., httpx.Response], change: dict[str, object], parameter: str
-) -> None:
+def test_what_cannot_be_answered_is_a_400_naming_the_parameter(ask, change, parameter) -> None:
     answer = ask(**(DAY | change))
     assert answer.status_code == 400
     assert answer.json()["code"] == "bad_request"
@@ -225,9 +213,7 @@ def test_nothing_of_the_future_is_shown(ask: Callable[..., httpx.Response]) -> N
     assert page(ask(start_time=NOW, end_time=NOW + DAY_S))["items"] == []
 
 
-def test_documents_are_sent_as_the_archive_has_them_byte_for_byte(
-    market: Simulated, ask: Callable[..., httpx.Response]
-) -> None:
+def test_documents_are_sent_as_the_archive_has_them_byte_for_byte(market, ask) -> None:
     archive = FaultyArchive(market, ArchiveSettings(burst=BURST))
     window = DAY["start_time"], DAY["end_time"]
     items, _ = archive.page(EventFamily.FUNDING, *window, limit=200, visible_until=NOW)

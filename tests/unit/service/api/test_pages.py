@@ -38,9 +38,7 @@ def at(replay: Replay) -> Callable[..., Any]:
     return ask
 
 
-def test_items_are_newest_first_and_the_oldest_is_the_last(
-    page: Callable[..., dict[str, Any]],
-) -> None:
+def test_items_are_newest_first_and_the_oldest_is_the_last(page) -> None:
     found = page("ALPHA.spot")
     assert stamps(found) == ALPHA
     assert [item["price"] for item in found["items"]] == [107.0 - i for i in range(8)]
@@ -57,16 +55,12 @@ def test_a_page_carries_its_trajectory(page: Callable[..., dict[str, Any]]) -> N
     ("end_time", "newest"),
     [(ALPHA[2], ALPHA[3]), (ALPHA[2] + 1, ALPHA[2]), (NOW, ALPHA[0]), (NOW + 10**6, ALPHA[0])],
 )
-def test_end_time_is_exclusive(
-    page: Callable[..., dict[str, Any]], end_time: int, newest: int
-) -> None:
+def test_end_time_is_exclusive(page, end_time, newest) -> None:
     assert stamps(page("ALPHA.spot", end_time=end_time))[0] == newest
 
 
 @pytest.mark.parametrize("end_time", [0, ALPHA[-1]])
-def test_a_trajectory_with_nothing_in_range_is_an_empty_page(
-    page: Callable[..., dict[str, Any]], end_time: int
-) -> None:
+def test_a_trajectory_with_nothing_in_range_is_an_empty_page(page, end_time) -> None:
     found = page("ALPHA.spot", end_time=end_time)
     assert (found["items"], found["next_end_time"]) == ([], None)
 
@@ -77,9 +71,7 @@ def test_a_bar_is_seen_when_it_is_over_and_not_a_second_before(at: Callable[...,
     assert at(key, newest + 60)[0] == newest
 
 
-def test_a_bar_that_has_begun_is_not_shown_even_to_a_later_end_time(
-    page: Callable[..., dict[str, Any]],
-) -> None:
+def test_a_bar_that_has_begun_is_not_shown_even_to_a_later_end_time(page) -> None:
     assert stamps(page("BETA.futures", end_time=NOW + 999))[0] == NOW - 120
     assert stamps(page("SLOW.spot", end_time=NOW + 999)) == [NOW - 3600, NOW - 7200]
 
@@ -191,9 +183,7 @@ def read_all(client: httpx.Client, route: str, query: dict[str, str], limit: int
 
 
 @pytest.mark.parametrize("limit", [10_000, 8_192, 777])
-def test_every_row_arrives_once_and_unrounded_across_blocks(
-    walk: Walk, walking: httpx.Client, limit: int
-) -> None:
+def test_every_row_arrives_once_and_unrounded_across_blocks(walk, walking, limit) -> None:
     query = {"symbol": "BTC_USDT", "exchange": "ALPHA", "market": "spot"}
     items = read_all(walking, "history/price", query, limit)
     bars = walk.legs["ALPHA.spot"]

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -77,9 +76,7 @@ def test_histories_page_backwards_by_an_exclusive_end_time(pro: httpx.Client, na
 
 
 @pytest.mark.parametrize("family", EventFamily)
-def test_event_logs_page_by_cursor_and_show_the_schema_of_their_documents(
-    pro: httpx.Client, family: EventFamily
-) -> None:
+def test_event_logs_page_by_cursor_and_show_the_schema_of_their_documents(pro, family) -> None:
     shown = pro.get("schemas").json()["tools"][f"data.get_{family}_events"]
     assert shown["pagination"] == {
         "kind": "cursor",
@@ -105,9 +102,7 @@ def test_event_logs_page_by_cursor_and_show_the_schema_of_their_documents(
         (Plan.PRO, [30 * DAY_S] * 6),
     ],
 )
-def test_depth_and_delay_are_the_callers_plans(
-    anonymous: httpx.Client, plan: Plan, depths: list[int | None]
-) -> None:
+def test_depth_and_delay_are_the_callers_plans(anonymous, plan, depths) -> None:
     """What a plan is refused has neither."""
     answer = anonymous.get("/api/v1/data/schemas", headers={"apikey": f"demo-{plan}"})
     tools = answer.json()["tools"]
@@ -162,9 +157,7 @@ def test_records_state_type_unit_nullability_and_sign(pro: httpx.Client) -> None
         (["ALPHA.spot", "BETA.futures"], "data.get_spread_history"),
     ],
 )
-def test_a_record_has_exactly_the_fields_that_schemas_states(
-    page: Callable[..., dict[str, Any]], legs: list[str], tool: str
-) -> None:
+def test_a_record_has_exactly_the_fields_that_schemas_states(page, legs, tool) -> None:
     record = BY_NAME[tool].record
     assert record is not None
     items = page(*legs)["items"]
@@ -194,9 +187,7 @@ def test_the_limit_shown_is_the_callers_plans(anonymous: httpx.Client, plan: Pla
 
 @pytest.mark.parametrize("plan", Plan)
 @pytest.mark.parametrize(("route", "query"), HISTORIES)
-def test_a_limit_over_the_plans_maximum_is_refused(
-    pro: httpx.Client, plan: Plan, route: str, query: dict[str, str]
-) -> None:
+def test_a_limit_over_the_plans_maximum_is_refused(pro, plan, route, query) -> None:
     maximum = TERMS[plan].page.maximum
     key = {"apikey": f"demo-{plan}"}
     assert pro.get(route, params={**query, "limit": maximum}, headers=key).status_code == 200
@@ -225,9 +216,7 @@ def test_required_parameters_are_those_without_a_default(pro: httpx.Client) -> N
 
 
 @pytest.mark.parametrize(("route", "query"), HISTORIES)
-def test_each_missing_parameter_is_named(
-    pro: httpx.Client, route: str, query: dict[str, str]
-) -> None:
+def test_each_missing_parameter_is_named(pro, route, query) -> None:
     assert faults(pro.get(route)) == dict.fromkeys(query, "is missing")
     for name in query:
         rest = {other: value for other, value in query.items() if other != name}
@@ -236,9 +225,7 @@ def test_each_missing_parameter_is_named(
 
 @pytest.mark.parametrize("value", ["", "0", "-1", "1.5", "ten", "null", "1_0", "0x1", "1,2"])
 @pytest.mark.parametrize(("route", "query"), ROUTES)
-def test_a_limit_that_is_no_whole_number_from_1_is_refused(
-    pro: httpx.Client, route: str, query: dict[str, str], value: str
-) -> None:
+def test_a_limit_that_is_no_whole_number_from_1_is_refused(pro, route, query, value) -> None:
     assert faults(pro.get(route, params={**query, "limit": value})).keys() == {"limit"}
 
 
@@ -246,9 +233,7 @@ def test_a_limit_that_is_no_whole_number_from_1_is_refused(
     "value", ["", "null", "now", "-1", "1.5", "1700000000000", "99999999999999999999", "1e400"]
 )
 @pytest.mark.parametrize(("route", "query"), HISTORIES)
-def test_an_end_time_that_is_no_unix_second_is_refused(
-    pro: httpx.Client, route: str, query: dict[str, str], value: str
-) -> None:
+def test_an_end_time_that_is_no_unix_second_is_refused(pro, route, query, value) -> None:
     assert faults(pro.get(route, params={**query, "end_time": value})).keys() == {"end_time"}
 
 
@@ -273,17 +258,13 @@ def test_all_wrong_parameters_are_named_at_once(pro: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize(("route", "query"), ROUTES)
-def test_a_parameter_that_comes_twice_is_refused(
-    pro: httpx.Client, route: str, query: dict[str, str]
-) -> None:
+def test_a_parameter_that_comes_twice_is_refused(pro, route, query) -> None:
     twice = [*query.items(), ("limit", "5"), ("limit", "5")]
     assert faults(pro.get(route, params=twice)) == {"limit": "sent 2 times; send it once"}
 
 
 @pytest.mark.parametrize(("route", "query"), [("schemas", {}), *ROUTES])
-def test_unknown_parameters_are_ignored(
-    pro: httpx.Client, route: str, query: dict[str, str]
-) -> None:
+def test_unknown_parameters_are_ignored(pro, route, query) -> None:
     plain = pro.get(route, params=query)
     more = pro.get(route, params=[*query.items(), ("shape", "round"), ("shape", "square")])
     assert plain.status_code == 200

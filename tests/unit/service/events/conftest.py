@@ -115,9 +115,7 @@ def detect() -> dict[EventFamily, Callable[..., list[Life]]]:
 
 
 @pytest.fixture(scope="session")
-def lives_of(
-    source: Simulated, detect: dict[EventFamily, Callable[..., list[Life]]]
-) -> Callable[..., dict[int, list[Life]]]:
+def lives_of(source, detect) -> Callable[..., dict[int, list[Life]]]:
     """The lives of a family by day, over some days from DAY on; each day is detected once."""
     kept: dict[tuple[EventFamily, int], list[Life]] = {}
 
@@ -131,9 +129,7 @@ def lives_of(
 
 
 @pytest.fixture(scope="session")
-def stories(
-    lives_of: Callable[..., dict[int, list[Life]]],
-) -> Callable[..., dict[str, list[Document]]]:
+def stories(lives_of) -> Callable[..., dict[str, list[Document]]]:
     """All documents of each event, by id and in the order of time, over three days."""
 
     def tell(family: EventFamily) -> dict[str, list[Document]]:

@@ -26,7 +26,6 @@ from toolkit.service.events.archive import (
     seal,
     secret_of,
 )
-from toolkit.service.events.lives import Life
 from toolkit.service.market.simulator import Simulated
 
 from ....conftest import examples
@@ -76,12 +75,7 @@ def place(document: dict[str, Any]) -> tuple[int, str, str]:
 
 @pytest.mark.parametrize("family", EventFamily)
 @pytest.mark.slow
-def test_a_window_holds_what_the_detectors_found_in_it_newest_first(
-    archive: EventArchive,
-    lives_of: Callable[..., dict[int, list[Life]]],
-    day: int,
-    family: EventFamily,
-) -> None:
+def test_a_window_holds_what_the_detectors_found_in_it_newest_first(archive, lives_of, day, family):
     start, end = day * DAY_S + 4_000, (day + 2) * DAY_S - 4_000
     detected = [
         document
@@ -100,9 +94,7 @@ def test_a_window_holds_what_the_detectors_found_in_it_newest_first(
 
 @given(limit=st.integers(1, 900), offset=st.integers(0, 2 * DAY_S), length=st.integers(0, DAY_S))
 @examples(60)
-def test_any_limit_gives_every_document_once_in_order(
-    burst: EventArchive, day: int, limit: int, offset: int, length: int
-) -> None:
+def test_any_limit_gives_every_document_once_in_order(burst, day, limit, offset, length) -> None:
     start, end = day * DAY_S + offset, day * DAY_S + offset + length
     (whole,) = walk(burst, EventFamily.SPREAD, start, end, limit=100_000)
     pages = walk(burst, EventFamily.SPREAD, start, end, limit=limit)
@@ -111,9 +103,7 @@ def test_any_limit_gives_every_document_once_in_order(
     assert pages[-1] or len(pages) == 1
 
 
-def test_paging_goes_on_undisturbed_while_new_documents_become_visible(
-    archive: EventArchive, day: int
-) -> None:
+def test_paging_goes_on_undisturbed_while_new_documents_become_visible(archive, day) -> None:
     start, now = day * DAY_S, day * DAY_S + 40_000
     (wanted,) = walk(archive, EventFamily.SPREAD, start, NEVER, limit=100_000, until=now)
     found: list[bytes] = []
@@ -129,9 +119,7 @@ def test_paging_goes_on_undisturbed_while_new_documents_become_visible(
     assert found == wanted
 
 
-def test_nothing_of_the_moment_that_is_not_yet_visible_is_shown(
-    archive: EventArchive, day: int
-) -> None:
+def test_nothing_of_the_moment_that_is_not_yet_visible_is_shown(archive, day) -> None:
     start, end = day * DAY_S, (day + 1) * DAY_S
     everything = documents(walk(archive, EventFamily.SPREAD, start, end))
     edge = everything[len(everything) // 2]["ts"]
@@ -172,13 +160,7 @@ def size(document: dict[str, Any]) -> float:
 
 @pytest.mark.parametrize("family", EventFamily)
 @pytest.mark.parametrize(("filters", "wanted"), FILTERS)
-def test_a_filter_gives_what_matches_and_all_of_it(
-    archive: EventArchive,
-    day: int,
-    family: EventFamily,
-    filters: EventFilters,
-    wanted: Callable[[dict[str, Any]], bool],
-) -> None:
+def test_a_filter_gives_what_matches_and_all_of_it(archive, day, family, filters, wanted) -> None:
     window = (day * DAY_S, (day + 3) * DAY_S)
     everything = documents(walk(archive, family, *window))
     found = documents(walk(archive, family, *window, filters=filters, limit=17))
@@ -186,9 +168,7 @@ def test_a_filter_gives_what_matches_and_all_of_it(
     assert found or family is not EventFamily.SPREAD
 
 
-def test_lost_closes_leave_the_opening_and_orphans_leave_the_close(
-    source: Simulated, archive: EventArchive, day: int
-) -> None:
+def test_lost_closes_leave_the_opening_and_orphans_leave_the_close(source, archive, day) -> None:
     window = (day * DAY_S, (day + 1) * DAY_S)
     failing = FaultyArchive(source, ArchiveSettings(lost_close_share=0.2, orphan_close_share=0.3))
     told, whole = (
@@ -209,9 +189,7 @@ def test_lost_closes_leave_the_opening_and_orphans_leave_the_close(
 
 
 @pytest.mark.parametrize("family", EventFamily)
-def test_counts_are_those_of_the_pages(
-    archive: EventArchive, day: int, family: EventFamily
-) -> None:
+def test_counts_are_those_of_the_pages(archive, day, family) -> None:
     start, end = day * DAY_S + 7_000, (day + 1) * DAY_S + 50_000
     found = documents(walk(archive, family, start, end))
     assert archive.counts(family, start, end) == Counter(
@@ -219,9 +197,7 @@ def test_counts_are_those_of_the_pages(
     )
 
 
-def test_what_is_open_is_what_the_log_opened_and_did_not_close(
-    archive: EventArchive, day: int
-) -> None:
+def test_what_is_open_is_what_the_log_opened_and_did_not_close(archive, day) -> None:
     """Over three days, longer than any spread event lasts."""
     start, most = day * DAY_S, 0
     for ts in (start + 2 * DAY_S, start + 2 * DAY_S + 45_678, start + 3 * DAY_S):
@@ -239,9 +215,7 @@ def test_what_is_open_is_what_the_log_opened_and_did_not_close(
     assert most
 
 
-def test_an_opening_and_a_close_are_known_from_the_next_second_on(
-    archive: EventArchive, lives_of: Callable[..., dict[int, list[Life]]], day: int
-) -> None:
+def test_an_opening_and_a_close_are_known_from_the_next_second_on(archive, lives_of, day) -> None:
     begun = [each for each in lives_of(EventFamily.SPREAD)[day] if each.opened_at >= day * DAY_S]
     for life in begun[:20]:
         if life.closed_at is None:
@@ -277,9 +251,7 @@ def test_before_the_first_moment_of_a_source_there_is_nothing(archive: EventArch
         ({"burst": -1}, "burst"),
     ],
 )
-def test_archive_settings_that_make_no_sense_are_refused(
-    options: dict[str, Any], name: str
-) -> None:
+def test_archive_settings_that_make_no_sense_are_refused(options, name) -> None:
     with pytest.raises(InputError, match=f"^{name}:"):
         ArchiveSettings(**options)
 
@@ -299,9 +271,7 @@ for day in map(int, sys.argv[1:]):
 
 
 @pytest.mark.slow
-def test_a_window_has_the_same_bytes_in_every_process_whatever_was_asked_before(
-    archive: EventArchive, day: int
-) -> None:
+def test_a_window_has_the_same_bytes_in_every_process_whatever_was_asked_before(archive, day):
     days = [day, day + 3]
     here = {
         f"{number} {family} "
@@ -330,9 +300,7 @@ BASE64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 
 @given(positions, st.binary(max_size=60))
-def test_a_cursor_gives_back_the_position_it_was_made_from(
-    position: Position, bound: bytes
-) -> None:
+def test_a_cursor_gives_back_the_position_it_was_made_from(position, bound) -> None:
     assert open_(seal(position, bound, SECRET), bound, SECRET) == position
 
 
@@ -342,9 +310,7 @@ def test_a_cursor_is_base64url_without_padding(position: Position, bound: bytes)
 
 
 @given(positions, st.binary(max_size=20), st.binary(max_size=20))
-def test_a_cursor_of_another_question_is_refused(
-    position: Position, bound: bytes, other: bytes
-) -> None:
+def test_a_cursor_of_another_question_is_refused(position, bound, other) -> None:
     cursor = seal(position, bound, SECRET)
     if bound != other:
         with pytest.raises(ValueError, match=r"^cursor: "):
@@ -352,9 +318,7 @@ def test_a_cursor_of_another_question_is_refused(
 
 
 @given(positions, st.integers(0), st.sampled_from([*BASE64URL, "=", "+", "/", " ", "é", ""]))
-def test_a_cursor_with_one_character_changed_is_refused(
-    position: Position, place: int, character: str
-) -> None:
+def test_a_cursor_with_one_character_changed_is_refused(position, place, character) -> None:
     cursor = seal(position, b"", SECRET)
     place %= len(cursor)
     changed = cursor[:place] + character + cursor[place + 1 :]

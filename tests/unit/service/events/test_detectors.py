@@ -27,9 +27,7 @@ Stories = Callable[[EventFamily], dict[str, list[Document]]]
 
 
 @pytest.mark.parametrize("family", EventFamily)
-def test_a_story_opens_once_at_first_and_closes_once_at_last(
-    stories: Stories, lives_of: Lives, day: int, family: EventFamily
-) -> None:
+def test_a_story_opens_once_at_first_and_closes_once_at_last(stories, lives_of, day, family):
     opened_at = {
         document.event_id: life.opened_at
         for lives in lives_of(family, 3).values()
@@ -48,9 +46,7 @@ def test_a_story_opens_once_at_first_and_closes_once_at_last(
 
 
 @pytest.mark.parametrize("family", EventFamily)
-def test_the_documents_of_one_story_are_of_one_trajectory(
-    stories: Stories, family: EventFamily
-) -> None:
+def test_the_documents_of_one_story_are_of_one_trajectory(stories, family) -> None:
     def legs(document: Document) -> tuple[object, ...]:
         if isinstance(document, SplashDocument):
             return document.exchange, document.market, document.kind, document.start_price
@@ -75,9 +71,7 @@ def test_no_trajectory_has_two_lives_at_a_time(lives_of: Lives, family: EventFam
 
 
 @pytest.mark.parametrize("family", EventFamily)
-def test_what_one_day_leaves_open_the_next_day_begins_with(
-    lives_of: Lives, day: int, family: EventFamily
-) -> None:
+def test_what_one_day_leaves_open_the_next_day_begins_with(lives_of, day, family) -> None:
     days = lives_of(family, 3)
     for number in (day, day + 1):
         left = {(life.key, life.opened_at) for life in days[number] if life.closed_at is None}
@@ -118,9 +112,7 @@ def price_at(source: Simulated, symbol: str, leg: Leg, ts: int) -> float:
     return price
 
 
-def test_a_spread_buys_the_cheaper_leg_and_shows_the_trajectorys_own_numbers(
-    source: Simulated, lives_of: Lives
-) -> None:
+def test_a_spread_buys_the_cheaper_leg_and_shows_the_trajectorys_own_numbers(source, lives_of):
     (lives,) = lives_of(EventFamily.SPREAD).values()
     for life in lives[::40]:
         trajectory = Trajectory.parse(life.key)
@@ -170,9 +162,7 @@ def test_spreads_of_three_days_are_those_of_a_machine_that_ran_for_five(
         }
 
 
-def test_planted_pumps_and_dumps_are_found_on_every_leg_that_takes_part(
-    source: Simulated, lives_of: Lives, day: int
-) -> None:
+def test_planted_pumps_and_dumps_are_found_on_every_leg_that_takes_part(source, lives_of, day):
     truth, matched = Truth(7), 0
     lives = [each for found in lives_of(EventFamily.SPLASH, 3).values() for each in found]
     for symbol, legs in source.listing.items():
@@ -221,9 +211,7 @@ def test_a_splash_moved_as_far_and_as_fast_as_it_says(source: Simulated, lives_o
             assert own.get(document.market, price) == price
 
 
-def test_spot_and_futures_prices_are_null_where_the_exchange_has_no_such_market(
-    source: Simulated, stories: Stories
-) -> None:
+def test_spot_and_futures_prices_are_null_where_the_exchange_has_no_such_market(source, stories):
     nulls = {Market.SPOT: 0, Market.FUTURES: 0}
     for story in stories(EventFamily.SPLASH).values():
         for document in story:
@@ -239,9 +227,7 @@ def test_spot_and_futures_prices_are_null_where_the_exchange_has_no_such_market(
     assert min(nulls.values()) > 0
 
 
-def test_planted_funding_dislocations_are_open_on_their_plateau(
-    source: Simulated, day: int, detect: dict[EventFamily, Callable[..., list[Life]]]
-) -> None:
+def test_planted_funding_dislocations_are_open_on_their_plateau(source, day, detect) -> None:
     """One of 35 bps is far beyond the threshold, against every leg that has none at the time."""
     truth, matched = Truth(7), 0
     days = {n: detect[EventFamily.FUNDING](source, n) for n in range(day, day + 12)}
@@ -272,9 +258,7 @@ def test_planted_funding_dislocations_are_open_on_their_plateau(
     assert matched >= 5
 
 
-def test_a_funding_document_shows_the_rates_in_force_and_their_differential(
-    source: Simulated, lives_of: Lives
-) -> None:
+def test_a_funding_document_shows_the_rates_in_force_and_their_differential(source, lives_of):
     (lives,) = lives_of(EventFamily.FUNDING).values()
     for life in lives:
         for document in life.documents:

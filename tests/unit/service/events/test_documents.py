@@ -68,9 +68,7 @@ def documents(lives_of: Lives, family: EventFamily) -> list[dict[str, Any]]:
     return found
 
 
-def test_a_document_has_exactly_the_fields_of_the_contract(
-    documents: list[dict[str, Any]], family: EventFamily
-) -> None:
+def test_a_document_has_exactly_the_fields_of_the_contract(documents, family) -> None:
     wanted = COMMON | FIELDS[family]
     for document in documents:
         assert set(document) == set(wanted)
@@ -79,9 +77,7 @@ def test_a_document_has_exactly_the_fields_of_the_contract(
 
 
 @pytest.mark.slow
-def test_every_document_validates_against_the_exported_schema(
-    documents: list[dict[str, Any]], family: EventFamily
-) -> None:
+def test_every_document_validates_against_the_exported_schema(documents, family) -> None:
     schema = document_schema(family)
     jsonschema.Draft202012Validator.check_schema(schema)
     validator = jsonschema.Draft202012Validator(schema)
@@ -89,9 +85,7 @@ def test_every_document_validates_against_the_exported_schema(
         validator.validate(document)
 
 
-def test_a_document_without_any_one_field_does_not_validate(
-    documents: list[dict[str, Any]], family: EventFamily
-) -> None:
+def test_a_document_without_any_one_field_does_not_validate(documents, family) -> None:
     validator = jsonschema.Draft202012Validator(document_schema(family))
     for name in documents[0]:
         lacking = {key: value for key, value in documents[0].items() if key != name}

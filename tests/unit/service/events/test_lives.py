@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -58,11 +56,7 @@ def by_times(ts: np.ndarray, values: np.ndarray, rule: Rule, start: int, end: in
 @given(rows | wide_rows, st.integers(0, 8), st.sampled_from([1, 3, 6, 11]), st.sampled_from([0, 2]))
 @examples(500)
 def test_lives_are_those_of_a_machine_that_goes_row_by_row(
-    brute_force: Callable[..., list[tuple]],
-    series: list[tuple[int, float]],
-    later: int,
-    max_age_s: int,
-    every_s: int,
+    brute_force, series, later, max_age_s, every_s
 ) -> None:
     rule = Rule(1.0, 0.5, step=0.3, every_s=every_s, max_age_s=max_age_s, lost_after_s=3)
     ts, values = columns(series)

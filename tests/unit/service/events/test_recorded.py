@@ -52,9 +52,7 @@ def told(lives: list[Life]) -> list[tuple[str, int, str | None]]:
     ]
 
 
-def test_a_spread_whose_leg_stops_is_lost_with_its_last_prices(
-    recorded: Callable[..., Replay],
-) -> None:
+def test_a_spread_whose_leg_stops_is_lost_with_its_last_prices(recorded) -> None:
     wide = minutes([100.0, 102.0, 103.0] + [101.0] * 3)
     source = recorded(ALPHA=(minutes([100.0] * 60), 60), BETA=(wide, 60))
     (life,) = spread_lives(source, DAY)
@@ -67,9 +65,7 @@ def test_a_spread_whose_leg_stops_is_lost_with_its_last_prices(
     assert (closed.opened_at, closed.closed_at) == (START + 120, START + 960)
 
 
-def test_a_spread_that_turns_round_is_another_event_bought_on_the_other_leg(
-    recorded: Callable[..., Replay],
-) -> None:
+def test_a_spread_that_turns_round_is_another_event_bought_on_the_other_leg(recorded) -> None:
     source = recorded(
         ALPHA=(minutes([100.0] * 9), 60), BETA=(minutes([102.0] * 3 + [98.0] * 3 + [100.0] * 3), 60)
     )
@@ -129,9 +125,7 @@ def test_legs_whose_bars_differ_in_length_make_no_spread(recorded: Callable[...,
     assert spread_lives(source, DAY) == []
 
 
-def test_a_pump_is_told_from_the_price_it_began_at_and_fades_when_it_is_calm(
-    recorded: Callable[..., Replay],
-) -> None:
+def test_a_pump_is_told_from_the_price_it_began_at_and_fades_when_it_is_calm(recorded) -> None:
     source = recorded(ALPHA=(minutes([100.0, 99.0, 100.5, 101.5, *[101.4] * 9]), 60))
     (life,) = splash_lives(source, DAY)
     assert life.key == "BTC_USDT:ALPHA.spot:pump"
@@ -145,9 +139,7 @@ def test_a_pump_is_told_from_the_price_it_began_at_and_fades_when_it_is_calm(
     assert (pump.volume_24h, pump.futures_price, faded.start_price) == (None, None, 99.0)
 
 
-def test_a_dump_is_below_zero_and_equal_prices_begin_at_the_latest(
-    recorded: Callable[..., Replay],
-) -> None:
+def test_a_dump_is_below_zero_and_equal_prices_begin_at_the_latest(recorded) -> None:
     source = recorded(ALPHA=(minutes([100.0, 100.0, 100.0, 96.0, *[96.0] * 9]), 60))
     (life,) = splash_lives(source, DAY)
     dump = life.documents[0]
@@ -156,16 +148,12 @@ def test_a_dump_is_below_zero_and_equal_prices_begin_at_the_latest(
     assert dump.pct == pytest.approx(-4.0)
 
 
-def test_a_move_over_bars_longer_than_the_window_is_no_splash(
-    recorded: Callable[..., Replay],
-) -> None:
+def test_a_move_over_bars_longer_than_the_window_is_no_splash(recorded) -> None:
     prices = minutes([100.0, 150.0, 100.0], step_s=3_600)
     assert splash_lives(recorded(ALPHA=(prices, 3_600)), DAY) == []
 
 
-def test_a_pump_counts_over_a_missing_minute_but_not_over_a_longer_pause(
-    recorded: Callable[..., Replay],
-) -> None:
+def test_a_pump_counts_over_a_missing_minute_but_not_over_a_longer_pause(recorded) -> None:
     for pause_s, number in ((120, 1), (300, 1), (360, 0)):
         prices = {START: 100.0, START + pause_s: 104.0}
         assert len(splash_lives(recorded(ALPHA=(prices, 60)), DAY)) == number

@@ -193,9 +193,7 @@ def check_seed(seed: int, start: int, end: int) -> Recovered:
     return Recovered(episodes, expired, explained)
 
 
-def test_lifecycles_of_planted_episodes_are_recovered_and_none_is_invented_in_any_seed(
-    day: int,
-) -> None:
+def test_lifecycles_of_planted_episodes_are_recovered_and_none_is_invented_in_any_seed(day) -> None:
     window = (day * 86_400, (day + DAYS) * 86_400)
     totals = Recovered(*map(sum, zip(*(check_seed(seed, *window) for seed in SEEDS), strict=True)))
     assert totals.episodes > 12 * len(SEEDS), totals

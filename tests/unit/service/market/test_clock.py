@@ -21,9 +21,7 @@ NOW = 1_700_000_400
         ("/elsewhere", 404),
     ],
 )
-def test_every_answer_is_dated_by_the_services_clock(
-    anonymous: httpx.Client, path: str, status: int
-) -> None:
+def test_every_answer_is_dated_by_the_services_clock(anonymous, path, status) -> None:
     answer = anonymous.get(path, headers={"apikey": "demo-free"})
     assert answer.status_code == status
     assert answer.headers.get_list("date") == ["Tue, 14 Nov 2023 22:20:00 GMT"]

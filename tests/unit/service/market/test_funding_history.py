@@ -11,7 +11,7 @@ import pytest
 
 from toolkit.errors import InputError
 from toolkit.market import Leg
-from toolkit.service import Clock, Config, Replay, Simulated, running
+from toolkit.service import Clock, Config, Replay, running
 
 HOUR_S = 3_600
 NOW = 1_700_000_000 // 86_400 * 86_400  # midnight
@@ -90,9 +90,7 @@ TWO = (
 )
 
 
-def test_a_row_stands_at_each_settlement_of_either_leg_newest_first(
-    ask: Callable[..., Any],
-) -> None:
+def test_a_row_stands_at_each_settlement_of_either_leg_newest_first(ask) -> None:
     document = ask(*TWO).json()
     assert {name: document[name] for name in PAIR} == PAIR
     assert (document["type"], document["next_end_time"]) == ("funding_history_page", None)
@@ -102,9 +100,7 @@ def test_a_row_stands_at_each_settlement_of_either_leg_newest_first(
     ] == [(8, 3e-4, None), (12, None, 7e-4), (16, 2e-4, 6e-4), (20, None, 5e-4), (24, 1e-4, None)]
 
 
-def test_the_differential_is_of_the_rates_in_force_per_8_h_in_percent(
-    ask: Callable[..., Any],
-) -> None:
+def test_the_differential_is_of_the_rates_in_force_per_8_h_in_percent(ask) -> None:
     found = {(NOW - item["ts"]) // HOUR_S: item for item in ask(*TWO).json()["items"]}
     assert found[24]["differential_pct_8h"] is None
     assert found[20]["differential_pct_8h"] == pytest.approx(100 * (10e-4 - 1e-4))
@@ -128,9 +124,7 @@ def test_two_legs_that_settle_nothing_are_a_400(make_bars: Any, ask: Callable[..
     assert [error["parameter"] for error in answer.json()["errors"]] == ["sell_market"]
 
 
-def test_a_leg_whose_funding_alone_is_known_is_listed_without_prices(
-    ask: Callable[..., Any],
-) -> None:
+def test_a_leg_whose_funding_alone_is_known_is_listed_without_prices(ask) -> None:
     (symbol,) = ask(*TWO, path="symbols/search", limit=9, q="").json()["items"]
     assert [(v["exchange"], v["funding_interval_hours"]) for v in symbol["venues"]] == [
         ("ALPHA", 8),
@@ -142,9 +136,7 @@ def test_a_leg_whose_funding_alone_is_known_is_listed_without_prices(
     assert (spread.json()["items"], spread.json()["next_end_time"]) == ([], None)
 
 
-def test_prices_and_funding_of_a_directory_are_one_source(
-    make_bars: Any, recorded: Callable[..., Path]
-) -> None:
+def test_prices_and_funding_of_a_directory_are_one_source(make_bars, recorded) -> None:
     path = recorded(*TWO, prices=make_bars("ALPHA", {0: 1.5}, market="futures"))
     both = Replay.read(path)
     prices, funding = (Replay.read(path / f"{name}.parquet") for name in ("prices", "funding"))
@@ -171,9 +163,7 @@ def test_a_dataset_chooses_among_both_files(make_bars: Any, recorded: Callable[.
         Replay.read(path, datasets=["three"])
 
 
-def test_two_datasets_of_one_legs_funding_are_refused_by_name(
-    recorded: Callable[..., Path],
-) -> None:
+def test_two_datasets_of_one_legs_funding_are_refused_by_name(recorded) -> None:
     path = recorded(rates("ALPHA", {8: 1e-4}), rates("ALPHA", {16: 1e-4}, dataset="two"))
     with pytest.raises(InputError, match="BTC_USDT:ALPHA of funding in one and two") as refusal:
         Replay.read(path)
@@ -220,9 +210,7 @@ def test_real_funding_of_colliding_data_sets_is_named(real_data: Path) -> None:
         Replay.read(real_data / "funding.parquet")
 
 
-def test_simulated_funding_is_the_simulators_settlements(
-    market: Simulated, simulated: httpx.Client
-) -> None:
+def test_simulated_funding_is_the_simulators_settlements(market, simulated) -> None:
     query = PAIR | {"buy_exchange": "AURORA", "sell_exchange": "DRACO", "limit": "500"}
     items = simulated.get("history/funding", params=query).json()["items"]
     newest, oldest = items[0]["ts"], items[-1]["ts"]

@@ -23,9 +23,7 @@ ROWS = {0: 1.5, 60: 2.5, 120: 3.5}
 ALPHA = Leg.parse("ALPHA.spot")
 
 
-def test_a_file_and_the_directory_that_holds_it_are_the_same(
-    make_bars: Make, written: Write
-) -> None:
+def test_a_file_and_the_directory_that_holds_it_are_the_same(make_bars, written) -> None:
     path = written(make_bars("ALPHA", ROWS))
     assert Replay.read(path).id == Replay.read(path.parent).id == Replay.read(str(path)).id
 
@@ -41,9 +39,7 @@ def test_rows_of_any_order_become_ascending_series(make_bars: Make, written: Wri
     assert bars.interval_s == 60
 
 
-def test_other_columns_and_narrower_types_make_no_difference(
-    make_bars: Make, written: Write
-) -> None:
+def test_other_columns_and_narrower_types_make_no_difference(make_bars, written) -> None:
     frame = make_bars("ALPHA", ROWS)
     other = frame.with_columns(
         pl.col("symbol", "exchange", "dataset").cast(pl.Categorical),
@@ -71,9 +67,7 @@ def test_the_id_is_made_of_the_names_and_of_what_is_served(make_bars: Make, writ
     assert len({again.id, *(Replay.read(written(other)).id for other in others)}) == 8
 
 
-def test_a_replay_calls_itself_a_replay_and_a_simulated_file_simulated(
-    make_bars: Make, written: Write
-) -> None:
+def test_a_replay_calls_itself_a_replay_and_a_simulated_file_simulated(make_bars, written) -> None:
     frame = make_bars("ALPHA", ROWS)
     assert Replay.read(written(frame)).kind == "replay"
     marked = written(frame, metadata={"machine_rail.source_kind": "simulated"})
@@ -94,17 +88,13 @@ def test_datasets_choose_what_is_served(make_bars: Make, written: Write) -> None
         chosen.bars("BTC_USDT", Leg.parse("BETA.spot"))
 
 
-def test_an_unknown_dataset_is_refused_with_those_there_are(
-    make_bars: Make, written: Write
-) -> None:
+def test_an_unknown_dataset_is_refused_with_those_there_are(make_bars, written) -> None:
     path = written(make_bars("ALPHA", ROWS, dataset="two"), make_bars("BETA", ROWS, dataset="one"))
     with pytest.raises(InputError, match=r"'none' is not allowed; allowed: one, two$"):
         Replay.read(path, datasets=["one", "none"])
 
 
-def test_two_datasets_of_one_trajectory_are_refused_by_name(
-    make_bars: Make, written: Write
-) -> None:
+def test_two_datasets_of_one_trajectory_are_refused_by_name(make_bars, written) -> None:
     path = written(make_bars("ALPHA", ROWS), make_bars("ALPHA", {999: 1.0}, dataset="two"))
     with pytest.raises(InputError) as refusal:
         Replay.read(path)
@@ -133,9 +123,7 @@ def test_a_moment_that_comes_twice_is_refused(make_bars: Make, written: Write) -
 
 
 @pytest.mark.parametrize("price", [None, float("nan"), float("inf"), 0.0, -1.0])
-def test_a_price_that_is_none_is_refused(
-    make_bars: Make, written: Write, price: float | None
-) -> None:
+def test_a_price_that_is_none_is_refused(make_bars, written, price) -> None:
     frame = make_bars("ALPHA", ROWS | {180: price})
     with pytest.raises(InputError, match="finite price above 0") as refusal:
         Replay.read(written(frame))
@@ -153,9 +141,7 @@ def test_a_price_that_is_none_is_refused(
         ({"market": "perp"}, "market"),
     ],
 )
-def test_a_row_that_no_service_could_list_is_refused(
-    make_bars: Make, written: Write, change: dict[str, object], message: str
-) -> None:
+def test_a_row_that_no_service_could_list_is_refused(make_bars, written, change, message) -> None:
     frame = make_bars("ALPHA", {0: 1.0})
     ((name, value),) = change.items()
     with pytest.raises(InputError, match=message):
@@ -172,9 +158,7 @@ def test_a_row_that_no_service_could_list_is_refused(
         ("interval_s", pl.lit("1m").alias("interval_s")),
     ],
 )
-def test_a_column_of_another_type_is_refused_rather_than_guessed(
-    make_bars: Make, written: Write, name: str, column: pl.Expr
-) -> None:
+def test_a_column_of_another_type_is_refused_rather_than_guessed(make_bars, written, name, column):
     path = written(make_bars("ALPHA", ROWS).with_columns(column))
     with pytest.raises(InputError, match=f"missing or of another type: {name}$"):
         Replay.read(path)
@@ -227,9 +211,7 @@ def test_every_bar_of_a_real_dataset_is_held_unchanged(real_data: Path) -> None:
         assert bars.price.tolist() == rows["price"].to_list()
 
 
-def test_a_symbol_served_under_another_name_joins_legs_and_shows_in_the_id(
-    make_bars: Make, written: Write
-) -> None:
+def test_a_symbol_served_under_another_name_joins_legs_and_shows_in_the_id(make_bars, written):
     path = written(pl.concat([make_bars("ALPHA", ROWS), make_bars("BETA", ROWS, symbol="BTC_USD")]))
     replay = Replay.read(path, renamed={"BTC_USD": "BTC_USDT"})
     assert replay.listing == {"BTC_USDT": (ALPHA, Leg.parse("BETA.spot"))}
@@ -245,9 +227,7 @@ def test_a_symbol_served_under_another_name_joins_legs_and_shows_in_the_id(
         ({"BTC_USD": "BTC_USDT"}, "BTC_USDT:ALPHA.spot at ts 0 twice"),
     ],
 )
-def test_a_name_that_makes_no_trajectory_is_refused(
-    make_bars: Make, written: Write, renamed: dict[str, str], says: str
-) -> None:
+def test_a_name_that_makes_no_trajectory_is_refused(make_bars, written, renamed, says) -> None:
     rows = [make_bars("ALPHA", ROWS), make_bars("ALPHA", ROWS, symbol="BTC_USD")]
     with pytest.raises(InputError) as caught:
         Replay.read(written(pl.concat(rows)), renamed=renamed)
@@ -305,9 +285,7 @@ def test_each_pump_is_one_document_of_its_time_and_of_no_size(folder: Callable[.
     assert first["event_id"] != second["event_id"]
 
 
-def test_what_several_groups_announce_is_one_pump_and_row_order_is_free(
-    folder: Callable[..., Path],
-) -> None:
+def test_what_several_groups_announce_is_one_pump_and_row_order_is_free(folder) -> None:
     told = pumps(
         (HOUR, "PPT_BTC", "BETA"), (HOUR, "KMD_BTC", "BETA"), (HOUR - 60, "PPT_BTC", "BETA")
     )
@@ -319,9 +297,7 @@ def test_what_several_groups_announce_is_one_pump_and_row_order_is_free(
     assert fewer.id != once
 
 
-def test_a_pump_is_never_open_and_no_pump_is_as_large_as_asked_for(
-    folder: Callable[..., Path],
-) -> None:
+def test_a_pump_is_never_open_and_no_pump_is_as_large_as_asked_for(folder) -> None:
     replay = Replay.read(folder(pumps((HOUR, "PPT_BTC", "BETA"))))
     for ts in (HOUR, HOUR + 1, HOUR + 60, (DAY + 1) * DAY_S):
         assert EventArchive(replay).open_at(EventFamily.SPLASH, ts) == {}
@@ -329,9 +305,7 @@ def test_a_pump_is_never_open_and_no_pump_is_as_large_as_asked_for(
     assert len(documents(replay, symbol="PPT_BTC", lifecycle="open")) == 1
 
 
-def test_recorded_pumps_stand_in_place_of_those_in_the_bars(
-    folder: Callable[..., Path], make_bars: Callable[..., pl.DataFrame]
-) -> None:
+def test_recorded_pumps_stand_in_place_of_those_in_the_bars(folder, make_bars) -> None:
     minutes = {HOUR + 60 * minute: 1.0 if minute < 30 else 1.2 for minute in range(60)}
     bars = make_bars("ALPHA", minutes, symbol="PPT_BTC")
     told = pumps((HOUR, "PPT_BTC", "ALPHA"), dataset="list")
@@ -351,9 +325,7 @@ def test_recorded_pumps_stand_in_place_of_those_in_the_bars(
         ({"exchange": "GATE.IO"}, "exchange"),
     ],
 )
-def test_a_row_that_is_no_announcement_is_refused(
-    folder: Callable[..., Path], change: dict[str, object], message: str
-) -> None:
+def test_a_row_that_is_no_announcement_is_refused(folder, change, message) -> None:
     ((name, value),) = change.items()
     told = pumps((HOUR, "PPT_BTC", "BETA"))
     path = folder(told.with_columns(pl.lit(value, dtype=told[name].dtype).alias(name)))

@@ -51,9 +51,7 @@ def by_hand(leg: SettledRates, ts: int) -> tuple[float, float, float]:
     ),
     st.lists(st.integers(0, 300 * HOUR_S), max_size=20),
 )
-def test_the_rate_in_force_is_that_of_a_search_by_hand(
-    rows: list[tuple[int, float, int]], moments: list[int]
-) -> None:
+def test_the_rate_in_force_is_that_of_a_search_by_hand(rows, moments) -> None:
     leg = settlements(*sorted((hour * HOUR_S, rate, hours) for hour, rate, hours in rows))
     ts = np.array(sorted({*moments, *leg.ts.tolist()}), dtype=np.int64)
     found = in_force(leg, ts)
@@ -87,9 +85,7 @@ def test_a_rate_is_in_force_for_exactly_two_of_its_intervals() -> None:
         ("BOREAS.futures", "EQUINOX.futures"),
     ],
 )
-def test_funding_rows_are_all_settlements_of_either_leg(
-    market: Simulated, legs: tuple[str, str]
-) -> None:
+def test_funding_rows_are_all_settlements_of_either_leg(market, legs) -> None:
     """Whatever stretch is asked for: what came before it is looked up."""
     key = Trajectory.parse(f"BTC_USDT:{legs[0]}:{legs[1]}", Family.FUNDING)
     found = series(market, key)
@@ -105,9 +101,7 @@ def test_funding_rows_are_all_settlements_of_either_leg(
         assert np.array_equal(late, whole[skipped:], equal_nan=True), name
 
 
-def test_the_differential_is_sell_less_buy_and_changes_sign_with_the_legs(
-    market: Simulated,
-) -> None:
+def test_the_differential_is_sell_less_buy_and_changes_sign_with_the_legs(market) -> None:
     there = Trajectory.parse("BTC_USDT:GALENE.futures:EQUINOX.futures", Family.FUNDING)
     back = Trajectory.parse("BTC_USDT:EQUINOX.futures:GALENE.futures", Family.FUNDING)
     one, other = (

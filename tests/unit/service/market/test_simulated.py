@@ -63,9 +63,7 @@ def test_futures_have_a_mark_price(market: Simulated) -> None:
 
 
 @pytest.mark.parametrize("key", KEYS, ids=str)
-def test_a_page_does_not_depend_on_what_was_asked_before(
-    market: Simulated, key: Trajectory
-) -> None:
+def test_a_page_does_not_depend_on_what_was_asked_before(market, key) -> None:
     """Nor on the limit: any two ways over the same rows show the same rows."""
     seasoned = Pages(market)
     for other in KEYS:

@@ -61,9 +61,7 @@ ACCEPTED = [
 
 
 @pytest.mark.parametrize(("headers", "challenge"), REFUSED)
-def test_without_one_valid_key_the_answer_is_401(
-    anonymous: httpx.Client, headers: list[tuple[str, str]], challenge: str
-) -> None:
+def test_without_one_valid_key_the_answer_is_401(anonymous, headers, challenge) -> None:
     answer = anonymous.get(ROUTE, headers=headers)
     assert answer.status_code == 401
     assert answer.json()["code"] == "unauthorized"
@@ -71,9 +69,7 @@ def test_without_one_valid_key_the_answer_is_401(
 
 
 @pytest.mark.parametrize(("headers", "maximum"), ACCEPTED)
-def test_a_valid_key_in_either_header_is_served_by_its_owners_plan(
-    anonymous: httpx.Client, headers: list[tuple[str, str]], maximum: int
-) -> None:
+def test_a_valid_key_in_either_header_is_served_by_its_owners_plan(anonymous, headers, maximum):
     answer = anonymous.get("/api/v1/data/schemas", headers=headers)
     assert answer.status_code == 200
     schema = answer.json()["tools"]["data.get_price_history"]["input_schema"]
@@ -103,9 +99,7 @@ def test_blanks_around_a_key_are_stripped(base_url: str, header: str, status: by
     "name", ["apikey", "api_key", "API-KEY", "key", "token", "access_token", "Authorization"]
 )
 @pytest.mark.parametrize("headers", [[], [GOOD], [BAD]])
-def test_a_key_in_the_query_string_is_a_400_whatever_the_headers(
-    anonymous: httpx.Client, name: str, headers: list[tuple[str, str]]
-) -> None:
+def test_a_key_in_the_query_string_is_a_400_whatever_the_headers(anonymous, name, headers) -> None:
     answer = anonymous.get(ROUTE, params={name: "demo-pro"}, headers=headers)
     assert answer.status_code == 400
     assert [error["parameter"] for error in answer.json()["errors"]] == [name]
@@ -120,9 +114,7 @@ def test_no_route_has_a_parameter_that_would_be_taken_for_a_key(pro: httpx.Clien
 
 
 @pytest.mark.parametrize("path", ["/api/v1/data", "/api/v1/data/nothing", "/mcp/", "/mcp/x"])
-def test_a_machine_surface_asks_for_the_key_before_it_says_that_nothing_is_there(
-    anonymous: httpx.Client, path: str
-) -> None:
+def test_a_machine_surface_asks_for_the_key_before_it_says_that_nothing_is_there(anonymous, path):
     assert anonymous.get(path).status_code == 401
     assert anonymous.get(path, headers=[GOOD]).status_code == 404
 
@@ -177,9 +169,7 @@ def test_a_refused_upgrade_is_a_plain_http_answer(replay: Replay) -> None:
 @pytest.mark.parametrize(
     "header", [(b"apikey", b" demo-pro\t"), (b"authorization", b"\tBearer \tdemo-pro ")]
 )
-def test_an_upgrade_with_a_good_key_passes_the_key_check(
-    replay: Replay, header: tuple[bytes, bytes]
-) -> None:
+def test_an_upgrade_with_a_good_key_passes_the_key_check(replay, header) -> None:
     """Blanks are not left to the server in front: not every one strips them."""
     status, problem = upgrade(replay, "/api/v1/data/nothing/ws", [header])
     assert (status, problem["code"]) == (404, "not_found")
@@ -263,9 +253,7 @@ def test_it_states_every_status_that_a_route_can_have(document: dict[str, Any], 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
-def test_each_answer_is_as_described(
-    rail: httpx.Client, document: dict[str, Any], tool: Any
-) -> None:
+def test_each_answer_is_as_described(rail, document, tool) -> None:
     answer = rail.get(tool.route, params=GIVEN.get(tool.path, {}), headers={"apikey": "demo-pro"})
     assert answer.status_code == 200
     assert answer.json().get("items", answer.json())
@@ -280,9 +268,7 @@ def test_each_answer_is_as_described(
         ("history/funding", "demo-free", 403),
     ],
 )
-def test_each_refusal_is_as_described(
-    rail: httpx.Client, document: dict[str, Any], path: str, key: str, status: int
-) -> None:
+def test_each_refusal_is_as_described(rail, document, path, key, status) -> None:
     answer = rail.get(f"/api/v1/data/{path}", headers={"apikey": key})
     assert answer.status_code == status
     jsonschema.validate(answer.json(), schema_of(document, answer))

@@ -93,9 +93,7 @@ def test_the_sdk_is_not_imported_before_the_first_request() -> None:
     ],
 )
 @pytest.mark.parametrize("key", ["nobody", "demo-free"])
-def test_a_refusal_is_a_json_rpc_error_with_the_id_that_can_be_read(
-    client: httpx.Client, key: str, body: bytes, request_id: str | int | None
-) -> None:
+def test_a_refusal_is_a_json_rpc_error_with_the_id_that_can_be_read(client, key, body, request_id):
     answer = client.post("/mcp", content=body, headers={"apikey": key})
     said = answer.json()
     assert answer.status_code == {"nobody": 401, "demo-free": 403}[key]
@@ -164,9 +162,7 @@ def test_elsewhere_a_refusal_stays_a_problem_document(client: httpx.Client) -> N
         ("192.0.2.7", "rail.example", "http://rail.example", 403),
     ],
 )
-def test_a_web_page_cannot_ask_by_a_name_of_its_own(
-    server: str, host: str, origin: str | None, status: int | None
-) -> None:
+def test_a_web_page_cannot_ask_by_a_name_of_its_own(server, host, origin, status) -> None:
     headers = [(b"host", host.encode())] + ([(b"origin", origin.encode())] if origin else [])
     scope = {"type": "http", "server": (server, 8700), "headers": headers}
     if status is None:
@@ -196,9 +192,7 @@ def test_a_whole_number_is_a_whole_number_however_json_writes_it(value: float, t
         ({"a": 2}, '{"a":2}'),
     ],
 )
-def test_what_is_no_whole_number_is_not_taken_for_one(
-    client: httpx.Client, value: object, shown: str
-) -> None:
+def test_what_is_no_whole_number_is_not_taken_for_one(client, value, shown) -> None:
     result = called(client, "data.search_symbols", {"limit": value})["result"]
     assert result["isError"]
     (error,) = result["structuredContent"]["errors"]
@@ -230,9 +224,7 @@ def test_a_slow_tool_does_not_hold_up_the_others() -> None:
         assert waiting.result()["result"]["structuredContent"] == {"type": "schemas"}
 
 
-def test_an_unforeseen_failure_is_logged_and_its_text_not_told(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_an_unforeseen_failure_is_logged_and_its_text_not_told(caplog) -> None:
     def broken(_: Call[NoQuery]) -> bytes:
         raise RuntimeError("the sekrit of the house")
 

@@ -57,9 +57,7 @@ def base_url() -> Iterator[str]:
         ("demo-free", 403, "tier_required"),
     ],
 )
-def test_a_refused_upgrade_is_a_plain_http_answer(
-    base_url: str, path: str, key: str, status: int, code: str
-) -> None:
+def test_a_refused_upgrade_is_a_plain_http_answer(base_url, path, key, status, code) -> None:
     with pytest.raises(InvalidStatus) as refused, opened(base_url, path, key):
         pass
     response = refused.value.response
@@ -80,9 +78,7 @@ def test_an_upgrade_spends_quota_and_is_refused_without() -> None:
 
 
 @pytest.mark.slow
-def test_at_debug_level_the_service_never_logs_the_key_of_an_upgrade(
-    caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_at_debug_level_the_service_never_logs_the_key_of_an_upgrade(caplog, capfd) -> None:
     caplog.set_level(logging.DEBUG)
     owners = (Owner("ann", Plan.PRO, ("very-secret-77",)),)
     with running(config(owners=owners)) as service:
@@ -96,9 +92,7 @@ def test_at_debug_level_the_service_never_logs_the_key_of_an_upgrade(
     assert "very-secret" not in "".join(capfd.readouterr())
 
 
-def test_a_refused_upgrade_leaves_no_complaint_in_the_log(
-    base_url: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_refused_upgrade_leaves_no_complaint_in_the_log(base_url, caplog) -> None:
     with pytest.raises(InvalidStatus), opened(base_url, SPREADS, "wrong"):
         pass
     assert [record.message for record in caplog.records if record.levelname != "DEBUG"] == []
@@ -108,9 +102,7 @@ def test_a_refused_upgrade_leaves_no_complaint_in_the_log(
     ("channel", "fields"), [("price", PRICE), ("spread", PAIR), ("funding", PAIR)]
 )
 @pytest.mark.slow
-def test_a_subscription_brings_each_row_when_it_is_over_as_history_shows_it(
-    channel: str, fields: dict[str, str]
-) -> None:
+def test_a_subscription_brings_each_row_when_it_is_over_as_history_shows_it(channel, fields):
     clock = SpedClock(start=START + 3_000, speed=600.0 if channel != "funding" else 30_000.0)
     with (
         running(config(clock=clock)) as service,
@@ -174,9 +166,7 @@ def test_a_message_that_is_wrong_is_answered_with_what_is_wrong_and_the_socket_l
 
 
 @pytest.mark.parametrize("text", ["", "x", "[]", "1", '{"a":', "[" * 100_000, b"\xff\xfe"])
-def test_what_is_no_json_object_is_answered_as_a_bad_request(
-    base_url: str, text: str | bytes
-) -> None:
+def test_what_is_no_json_object_is_answered_as_a_bad_request(base_url, text) -> None:
     with opened(base_url, MARKET) as socket:
         socket.send(text)
         said = heard(socket)
@@ -197,9 +187,7 @@ def test_a_connection_has_so_many_subscriptions_and_no_more(base_url: str) -> No
 
 @pytest.mark.parametrize(("path", "family"), STREAMS.items())
 @pytest.mark.slow
-def test_an_event_stream_sends_each_document_of_the_archive_once_and_in_order(
-    path: str, family: EventFamily
-) -> None:
+def test_an_event_stream_sends_each_document_of_the_archive_once_and_in_order(path, family) -> None:
     clock = SpedClock(start=START, speed=20_000.0)
     with running(config(clock=clock)) as service, opened(service.base_url, path) as socket:
         said = [socket.recv(timeout=60, decode=False) for _ in range(20)]

@@ -344,7 +344,6 @@ class Archive:
 
 
 def _make(path: Path, start: int) -> None:
-    """Make the file, whole as soon as it exists."""
     draft = path.with_name(f"{path.name}.{os.getpid()}.new")
     draft.unlink(missing_ok=True)
     with _connected(draft) as connection:

@@ -33,8 +33,6 @@ _LONGEST_WAIT_S, _TIMEOUT_S, _GRACE_S, _FAILURES = 60, 10, 0.5, 2
 
 @dataclass(slots=True)
 class _Poll:
-    """A recurring question to an exchange: when it is due (s, its clock), and how it fails."""
-
     kind: RowKind | Literal["again", "listing"]
     leg: HeldLeg | None = None
     due: float = 0.0
@@ -230,7 +228,6 @@ class Poller:
     def _find(
         self, exchange: Exchange, leg: HeldLeg, kind: RowKind, lost: LostRows, start: int
     ) -> None:
-        """Read a lost stretch from ``start`` on."""
         try:
             for answer in _answers(exchange, leg, kind, start, lost.end):
                 left = [each for each in leg.lost[kind] if each.end == lost.end]
@@ -263,7 +260,6 @@ class Poller:
                 self._tell(f"{name}: {why}; its rows are lost until it answers")
 
     def _look(self, exchange: Exchange) -> None:
-        """End the legs that an exchange no longer lists."""
         listed = {leg.key: leg.market for leg in exchange.list(self._wanted)}
         for leg in self._legs(exchange):
             key = leg.listed.key

@@ -106,7 +106,6 @@ class _JudgedVenue:
         return text
 
     def throttle(self, cost: float | None = None) -> None:
-        """Wait until the exchange's own limit lets the next call through."""
         wait_s = self.rateLimit / 1000 * (1 if cost is None else cost)
         wait_s += self.paced_at - time.monotonic()
         if wait_s > 0:
@@ -118,7 +117,6 @@ class _JudgedVenue:
         return int(1000 * self.clock.now())
 
     def seconds(self) -> int:
-        """Return the exchange's time (s)."""
         return int(self.clock.now())
 
     def parse_ohlcv(self, ohlcv: Any, market: Any = None) -> list[Any]:
@@ -181,7 +179,6 @@ class Connection:
 
 
 def _http_date(text: str | None) -> float:
-    """Return an HTTP date as Unix seconds, or raise `ValueError`."""
     return parsedate_to_datetime(text or "").timestamp()
 
 
@@ -191,7 +188,6 @@ def _words(answer: object) -> str:
 
 
 def _innermost(error: BaseException) -> BaseException:
-    """Return the innermost reason of an error of a connection."""
     held = (getattr(error, "reason", None), *error.args)
     inner = next((each for each in held if isinstance(each, BaseException)), None)
     return error if inner is None else _innermost(inner)
@@ -341,7 +337,6 @@ class Exchange:
             yield from self._window(leg, facts, last, end, len(rows))
 
     def _rates(self, leg: ListedLeg, facts: Settled, start: int, end: int) -> tuple[Rates, float]:
-        """Return the raw settlements of ``[start, end)``, and the time of the answer (s)."""
         rows, told_at = self._raw_rates(leg, facts, 1000 * start, {facts.by: 1000 * end})
         rows = [row for row in rows if 1000 * start <= row[0] < 1000 * end]
         if not rows:
@@ -383,7 +378,6 @@ class Exchange:
         ), self._clock.told_at
 
     def _stated_hours(self, leg: ListedLeg, facts: Settled) -> int:
-        """Return the interval that the exchange states now (h)."""
         if isinstance(facts.stated, int):
             return facts.stated
         connection = self._connection(leg.venue)
@@ -430,7 +424,6 @@ def _answered(
 
 
 def _is(listed: Mapping[str, Any], market: Market) -> bool:
-    """Return whether a listed market is open, and spot or a perpetual in its own quote."""
     perpetual = listed["swap"] and listed["linear"] and listed["settle"] == listed["quote"]
     return listed["active"] is not False and bool(
         listed["spot"] if market is Market.SPOT else perpetual

@@ -27,7 +27,6 @@ from toolkit.service.market.simulator.catalogue import (
     SLOW_HALF_LIFE_S,
     Asset,
     Deviation,
-    Funding,
     Markets,
     SimulatedLeg,
 )
@@ -197,36 +196,6 @@ _SHARED = (0.75, 14 * DAY_S)  # share of the variance, half-life
 _OWN = {"slow": (0.12, 6 * DAY_S), "fast": (0.13, 4 * HOUR_S)}
 
 
-class FundingCalendar:
-    """When a leg settles.
-
-    >>> calendar = FundingCalendar(Funding(8, first_hour=4), RandomStream(7, "x"))
-    >>> ts, hours = calendar.between(1_800_057_600, 1_800_144_000)  # a day
-    >>> (ts % 86_400 // 3600).tolist(), hours.tolist()
-    ([4, 12, 20], [8, 8, 8])
-    """
-
-    def __init__(self, funding: Funding, stream: RandomStream) -> None:
-        self._funding = funding
-        self._phase_days = int(stream.under("cycle").at(0).integers(CYCLE_DAYS))
-
-    def between(self, start: int, end: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the settlements in ``[start, end)``: times (s) and the intervals they end (h)."""
-        hours = np.arange(-(-start // HOUR_S), -(-end // HOUR_S), dtype=np.int64)
-        interval = self.interval_hours(hours * HOUR_S - 1)
-        due = (hours - self._funding.first_hour) % interval == 0
-        return hours[due] * HOUR_S, interval[due]
-
-    def interval_hours(self, ts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the interval in force at each moment (h)."""
-        if not self._funding.changing:
-            return np.full(len(ts), self._funding.interval_hours, dtype=np.int64)
-        day = (ts // DAY_S + self._phase_days) % CYCLE_DAYS
-        untils, intervals = zip(*_STAGES, strict=True)
-        stage = np.searchsorted(untils, day, side="right")
-        return np.array(intervals, dtype=np.int64)[stage]
-
-
 class LegFunding:
     """A futures leg's settlements.
 
@@ -245,7 +214,7 @@ class LegFunding:
         stream = RandomStream(seed, "funding")
         own = stream.under(f"{symbol}:{listing.leg}")
         self._funding = listing.funding
-        self.calendar = FundingCalendar(listing.funding, own)
+        self._phase_days = int(own.under("cycle").at(0).integers(CYCLE_DAYS))
         self._dislocations = dislocations
         streams = [(stream.under(listing.instrument.asset.name), *_SHARED)]
         streams += [(own.under(name), *law) for name, law in _OWN.items()]
@@ -256,7 +225,7 @@ class LegFunding:
 
     def settlements(self, start: int, end: int) -> SettledRates:
         """Return the settlements in ``[start, end)``, by time."""
-        ts, interval = self.calendar.between(start, end)
+        ts, interval = self.due(start, end)
         premium = self._premium(ts)
         pull = np.clip(_BASELINE - premium, -_CLAMP, _CLAMP)
         per_8h = premium + pull if self._funding.clamped else _BASELINE + _UNCLAMPED * premium
@@ -265,10 +234,25 @@ class LegFunding:
 
     def next_settlement(self, ts: int) -> int:
         """Return the first settlement after ``ts``."""
-        return int(self.calendar.between(ts + 1, ts + 1 + DAY_S)[0][0])
+        return int(self.due(ts + 1, ts + 1 + DAY_S)[0][0])
+
+    def due(self, start: int, end: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return when the leg settles in ``[start, end)`` (s), and the intervals it ends (h)."""
+        hours = np.arange(-(-start // HOUR_S), -(-end // HOUR_S), dtype=np.int64)
+        interval = self.interval_hours(hours * HOUR_S - 1)
+        due = (hours - self._funding.first_hour) % interval == 0
+        return hours[due] * HOUR_S, interval[due]
+
+    def interval_hours(self, ts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the interval in force at each moment (h)."""
+        if not self._funding.changing:
+            return np.full(len(ts), self._funding.interval_hours, dtype=np.int64)
+        day = (ts // DAY_S + self._phase_days) % CYCLE_DAYS
+        untils, intervals = zip(*_STAGES, strict=True)
+        stage = np.searchsorted(untils, day, side="right")
+        return np.array(intervals, dtype=np.int64)[stage]
 
     def _premium(self, ts: NDArray[np.int64]) -> Floats:
-        """Return the premium at whole hours (fraction per 8 h)."""
         if not len(ts):
             return np.empty(0)
         days = range(day_of(int(ts[0])), day_of(int(ts[-1])) + 1)

@@ -144,7 +144,6 @@ def reverting_bridge(start: Floats, end: Floats, decay: float, normals: Floats) 
 
 @lru_cache(64)
 def _fade_and_pull(decay: float, length: int) -> tuple[Floats, Floats]:
-    """Return the weights of a bridge's start and of its end at each step."""
     steps = np.arange(1, length + 1)
     fade = np.asarray(decay**steps, np.float64)
     pull = (decay ** (length - steps) - decay ** (length + steps)) / (1.0 - decay ** (2 * length))
@@ -254,7 +253,6 @@ class Diffusion:
         return float(usual * _DAYS_OF_THE_WEEK[weekday(day)])
 
     def _day(self, day: int) -> DiffusionDay:
-        """Return the day's path by minutes."""
         random = self._stream.at(day)
         normals = random.standard_normal(MINUTES_A_DAY)
         jumps = random.random(MINUTES_A_DAY) < _JUMP_SHARE

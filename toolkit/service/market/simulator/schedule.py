@@ -164,13 +164,11 @@ class Schedule:
         self.leg = cache(self._leg)
 
     def _asset_shocks(self, asset: Asset) -> Slots[Pulse]:
-        """Return the pumps and dumps that take every leg of an asset along."""
         scale = asset.illiquidity
         shock = partial(_shock, scale**2 * asset.daily_volatility)
         return Slots(self._root.under(asset.name), 8 * HOUR_S, 0.14 * scale, shock)
 
     def _leg(self, symbol: str, listing: SimulatedLeg) -> LegSchedule:
-        """Return what happens to one symbol on one leg alone."""
         name = f"{symbol}:{listing.leg}"
         stream = self._root.under(name)
         scale, funded = listing.illiquidity, listing.funding is not None

@@ -46,9 +46,7 @@ def test_a_leg_settles_on_its_calendar(name: str, interval_hours: int, first_hou
 
 
 @pytest.mark.parametrize("name", EIGHT_HOURS)
-def test_eight_hour_legs_sit_at_the_baseline_and_are_positive_in_the_known_shares(
-    name: str,
-) -> None:
+def test_eight_hour_legs_sit_at_the_baseline_and_are_positive_in_the_known_shares(name) -> None:
     for seed in SEEDS:
         rate = Simulated(seed).settlements("BTC_USDT", Leg.parse(name), START, YEARS_END).rate
         assert 0.30 <= (rate == 0.0001).mean() <= 0.75, seed

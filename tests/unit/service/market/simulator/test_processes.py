@@ -61,9 +61,7 @@ def test_a_reverting_process_is_standard_at_every_minute(reverting: tuple[int, n
 
 
 @pytest.mark.parametrize("lag", [1, 30, 240])
-def test_correlation_falls_with_the_half_life_and_midnight_leaves_no_mark(
-    reverting: tuple[int, np.ndarray], lag: int
-) -> None:
+def test_correlation_falls_with_the_half_life_and_midnight_leaves_no_mark(reverting, lag) -> None:
     half_life_s, days = reverting
     expected = 0.5 ** (60 * lag / half_life_s)
     path = np.concatenate([day[:-1] for day in days])
@@ -97,9 +95,7 @@ def diffusion() -> list[tuple[np.ndarray, np.ndarray]]:
     return [(day.values, day.variances) for day in found]
 
 
-def test_a_diffusions_steps_are_standard_normal_in_its_variances_at_midnight_too(
-    diffusion: list[tuple[np.ndarray, np.ndarray]],
-) -> None:
+def test_a_diffusions_steps_are_standard_normal_in_its_variances_at_midnight_too(diffusion) -> None:
     steps = np.array([np.diff(values) / variances**0.5 for values, variances in diffusion])
     for minute in (0, 1, 700, 1_439):
         assert within(steps[:, minute], 0.0), minute
@@ -114,9 +110,7 @@ def test_a_day_ends_where_the_next_begins(diffusion: list[tuple[np.ndarray, np.n
         assert today[-1] == tomorrow[0]
 
 
-def test_volatility_has_its_mean_and_clusters_over_minutes_and_days(
-    diffusion: list[tuple[np.ndarray, np.ndarray]],
-) -> None:
+def test_volatility_has_its_mean_and_clusters_over_minutes_and_days(diffusion) -> None:
     daily = np.array([variances.sum() for _, variances in diffusion])
     moves = np.array([values[-1] - values[0] for values, _ in diffusion])
     assert within(moves**2 / daily, 1.0)
@@ -156,9 +150,7 @@ START = 1_800_000_000
 
 @pytest.mark.parametrize("power", [1, 3])
 @pytest.mark.parametrize("peak_bps", [-80.0, 120.0])
-def test_a_pulse_is_beyond_a_threshold_exactly_between_its_crossings(
-    power: int, peak_bps: float
-) -> None:
+def test_a_pulse_is_beyond_a_threshold_exactly_between_its_crossings(power, peak_bps) -> None:
     pulse = Pulse(START, 40, 100, 600, peak_bps, power)
     ts = np.arange(START - 10, pulse.end + 10)
     height = np.abs(pulse.height_bps(ts))

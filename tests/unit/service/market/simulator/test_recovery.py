@@ -41,9 +41,7 @@ def law(key: str, seed: int = 0) -> tuple[float, float, float, float]:
 
 
 @pytest.mark.parametrize("key", QUIET_PAIRS)
-def test_half_life_level_and_deviation_are_recovered_in_20_seeds(
-    undisturbed: Undisturbed, first_day: int, key: str
-) -> None:
+def test_half_life_level_and_deviation_are_recovered_in_20_seeds(undisturbed, first_day, key):
     level, sd, noise, half_life_s = law(key)
     assert noise <= 0.1
     frame = pl.concat([undisturbed(seed, key, DAYS) for seed in SEEDS])

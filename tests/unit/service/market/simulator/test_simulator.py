@@ -159,9 +159,7 @@ def test_every_leg_has_finite_positive_prices_on_its_tick_in_order_of_time(day: 
         ("BTC_USDT", "CORONA.futures"),
     ],
 )
-def test_seconds_run_straight_from_the_close_before_to_a_minutes_own(
-    symbol: str, name: str
-) -> None:
+def test_seconds_run_straight_from_the_close_before_to_a_minutes_own(symbol, name) -> None:
     simulator, leg, day = Simulated(1), Leg.parse(name), 20_600
     minutes = simulator.day(symbol, leg, day)
     present = dict(zip(minutes.ts.tolist(), minutes.price.tolist(), strict=True))

@@ -41,9 +41,7 @@ def by_seed(measured: dict[int, tuple[Values, pl.DataFrame]]) -> dict[int, Value
 
 
 @pytest.mark.slow
-def test_simulated_facts_lie_within_their_tolerances_on_five_seeds(
-    by_seed: dict[int, Values],
-) -> None:
+def test_simulated_facts_lie_within_their_tolerances_on_five_seeds(by_seed) -> None:
     for seed, found in by_seed.items():
         assert set(found) == {fact.name for fact in FACTS}
         for fact in FACTS:
@@ -73,9 +71,7 @@ def test_the_tolerances_hold_for_the_real_values_as_well() -> None:
 
 
 @pytest.mark.slow
-def test_a_planted_half_life_lies_in_the_interval_of_usual_minutes(
-    measured: dict[int, tuple[Values, pl.DataFrame]],
-) -> None:
+def test_a_planted_half_life_lies_in_the_interval_of_usual_minutes(measured) -> None:
     """95 % are nominal; episodes and three weeks of a half-life of hours cost some.
 
     Where the episodes are told from the rest, there is a reason in place of an interval.

@@ -23,19 +23,17 @@ from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 from tests.adversary import Adversary, WebhookSwitches, adverse
 from tests.listening import listening
 from toolkit.market import EventFamily
-from toolkit.service import Config, WebhookSettings, running
+from toolkit.service import WebhookSettings, running
 from toolkit.service.events.archive import EventArchive
 from toolkit.service.transports.courier import RETRIES_S, Post, Reply, Target, target_of
 
-from .conftest import DAY, ENDPOINT, SetClock, Sink, serve_sink, wait_until
+from .conftest import DAY, ENDPOINT, Sink, serve_sink, wait_until
 
 SignIn = Callable[..., httpx.Client]
 
 
 @pytest.fixture
-def endpoint(
-    config: Config, sign_in: SignIn, sink: Sink
-) -> Callable[..., contextmanager[httpx.Client]]:
+def endpoint(config, sign_in, sink) -> Callable[..., contextmanager[httpx.Client]]:
     """A running service whose owner has an endpoint at the sink."""
 
     @contextmanager
@@ -64,11 +62,7 @@ def patient(*retries_s: float, **changed: object) -> WebhookSettings:
 @pytest.mark.parametrize("family", EventFamily)
 @pytest.mark.slow
 def test_each_new_document_is_delivered_once_as_the_archive_has_it(
-    endpoint: Callable[..., contextmanager[httpx.Client]],
-    archive: EventArchive,
-    clock: SetClock,
-    sink: Sink,
-    family: EventFamily,
+    endpoint, archive, clock, sink, family
 ) -> None:
     until = moments(archive, family)[:6][-1] + 1
     wanted = [body for _, body in archive.documents(family, DAY, until)]
@@ -84,12 +78,7 @@ def test_each_new_document_is_delivered_once_as_the_archive_has_it(
 
 
 @pytest.mark.slow
-def test_families_that_were_not_asked_for_are_not_delivered(
-    endpoint: Callable[..., contextmanager[httpx.Client]],
-    archive: EventArchive,
-    clock: SetClock,
-    sink: Sink,
-) -> None:
+def test_families_that_were_not_asked_for_are_not_delivered(endpoint, archive, clock, sink) -> None:
     until = max(moments(archive, family)[2] for family in EventFamily) + 1
     wanted = [
         body
@@ -104,10 +93,7 @@ def test_families_that_were_not_asked_for_are_not_delivered(
 
 @pytest.mark.slow
 def test_builder_is_told_of_openings_30_seconds_late_and_of_the_rest_at_once(
-    endpoint: Callable[..., contextmanager[httpx.Client]],
-    archive: EventArchive,
-    clock: SetClock,
-    sink: Sink,
+    endpoint, archive, clock, sink
 ) -> None:
     documents = [body for _, body in archive.documents(EventFamily.SPREAD, DAY, DAY + 7200)]
     opened = [b for b in documents if json.loads(b)["event_type"] == "spread.opened"]
@@ -126,10 +112,7 @@ def test_builder_is_told_of_openings_30_seconds_late_and_of_the_rest_at_once(
 
 @pytest.mark.slow
 def test_a_delivery_that_is_not_taken_comes_again_under_its_id_with_a_new_time(
-    endpoint: Callable[..., contextmanager[httpx.Client]],
-    archive: EventArchive,
-    clock: SetClock,
-    sink: Sink,
+    endpoint, archive, clock, sink
 ) -> None:
     at = moments(archive, EventFamily.FUNDING)[0]
     count = len(archive.documents(EventFamily.FUNDING, at, at + 1))
@@ -156,11 +139,7 @@ def test_the_waits_are_those_agreed() -> None:
 
 
 def test_after_the_last_wait_a_delivery_is_given_up_and_that_is_logged(
-    endpoint: Callable[..., contextmanager[httpx.Client]],
-    archive: EventArchive,
-    clock: SetClock,
-    sink: Sink,
-    caplog: pytest.LogCaptureFixture,
+    endpoint, archive, clock, sink, caplog
 ) -> None:
     at = moments(archive, EventFamily.FUNDING)[0]
     count = len(archive.documents(EventFamily.FUNDING, at, at + 1))
@@ -173,12 +152,7 @@ def test_after_the_last_wait_a_delivery_is_given_up_and_that_is_logged(
     assert "hook?x=1" not in caplog.text
 
 
-def test_410_ends_deliveries_until_the_endpoint_is_set_again(
-    endpoint: Callable[..., contextmanager[httpx.Client]],
-    archive: EventArchive,
-    clock: SetClock,
-    sink: Sink,
-) -> None:
+def test_410_ends_deliveries_until_the_endpoint_is_set_again(endpoint, archive, clock, sink):
     first, second, third = moments(archive, EventFamily.FUNDING)[:3]
     with endpoint(("funding",), webhooks=patient(0.05, in_flight=1)) as (client, _):
         sink.script = [(410, {})]
@@ -200,11 +174,7 @@ def test_410_ends_deliveries_until_the_endpoint_is_set_again(
 @pytest.mark.parametrize("status", [429, 503])
 @pytest.mark.slow
 def test_an_endpoint_that_asks_to_wait_is_left_alone_that_long(
-    endpoint: Callable[..., contextmanager[httpx.Client]],
-    archive: EventArchive,
-    clock: SetClock,
-    sink: Sink,
-    status: int,
+    endpoint, archive, clock, sink, status
 ) -> None:
     until = moments(archive, EventFamily.SPREAD)[3] + 1
     count = len(archive.documents(EventFamily.SPREAD, DAY, until))
@@ -218,11 +188,7 @@ def test_an_endpoint_that_asks_to_wait_is_left_alone_that_long(
 
 @pytest.mark.slow
 def test_nothing_is_delivered_to_an_owner_whose_plan_was_lowered(
-    endpoint: Callable[..., contextmanager[httpx.Client]],
-    archive: EventArchive,
-    clock: SetClock,
-    sink: Sink,
-    tmp_path: Path,
+    endpoint, archive, clock, sink, tmp_path
 ) -> None:
     file = tmp_path / "owners.toml"
     file.write_text('[owners.ann]\nplan = "pro"\nkeys = ["k"]\n')
@@ -241,12 +207,7 @@ def test_nothing_is_delivered_to_an_owner_whose_plan_was_lowered(
     assert skipped.isdisjoint(sink.bodies)
 
 
-def test_after_a_delete_nothing_more_is_delivered(
-    endpoint: Callable[..., contextmanager[httpx.Client]],
-    archive: EventArchive,
-    clock: SetClock,
-    sink: Sink,
-) -> None:
+def test_after_a_delete_nothing_more_is_delivered(endpoint, archive, clock, sink) -> None:
     first, second = moments(archive, EventFamily.FUNDING)[:2]
     sink.script = [(500, {})] * 500
     elsewhere = f"{sink.url}&set=again"
@@ -267,12 +228,7 @@ def test_after_a_delete_nothing_more_is_delivered(
 
 
 @pytest.mark.slow
-def test_an_adversary_tampers_replays_and_duplicates_as_it_says(
-    endpoint: Callable[..., contextmanager[httpx.Client]],
-    archive: EventArchive,
-    clock: SetClock,
-    sink: Sink,
-) -> None:
+def test_an_adversary_tampers_replays_and_duplicates_as_it_says(endpoint, archive, clock, sink):
     at, document = next(
         (at, found[0][1])
         for at in moments(archive, EventFamily.SPLASH)
@@ -474,9 +430,7 @@ def encrypted(sink: Sink, certificate: Path) -> Iterator[str]:
 
 
 @pytest.mark.slow
-def test_https_is_believed_only_with_a_certificate_for_the_name(
-    certified: Callable[[str], Path],
-) -> None:
+def test_https_is_believed_only_with_a_certificate_for_the_name(certified) -> None:
     right, wrong, sink = certified("localhost"), certified("elsewhere.example"), Sink()
     trusting = {
         path: WebhookSettings(loopback=True, timeout_s=5.0, authorities=path)

@@ -71,9 +71,7 @@ def test_a_sign_in_without_a_code_is_a_400(base_url: str, body: bytes) -> None:
         {"Cookie": "rail_session=x"},
     ],
 )
-def test_without_a_session_everything_is_refused_whatever_the_key(
-    base_url: str, method: str, path: str, headers: dict[str, str]
-) -> None:
+def test_without_a_session_everything_is_refused_whatever_the_key(base_url, method, path, headers):
     answer = httpx.request(method, f"{base_url}{ENDPOINT}{path}", headers=headers, content=b"{}")
     assert answer.status_code == 401
     assert answer.headers["www-authenticate"] == 'Session realm="machine-rail"'
@@ -97,9 +95,7 @@ def test_an_endpoint_is_set_shown_changed_and_deleted(pro: httpx.Client, sink: S
     assert again["secret"] != secret
 
 
-def test_each_owner_has_an_endpoint_of_their_own(
-    config: Config, base_url: str, sign_in: SignIn, sink: Sink
-) -> None:
+def test_each_owner_has_an_endpoint_of_their_own(config, base_url, sign_in, sink) -> None:
     pro, builder = (sign_in(config, base_url, f"demo-{plan}") for plan in ("pro", "builder"))
     assert pro.put(ENDPOINT, json={"url": sink.url, "families": ["spread"]}).status_code == 200
     assert builder.get(ENDPOINT).json() == NOTHING
@@ -145,9 +141,7 @@ def test_http_and_loopback_are_refused_without_the_flag(sign_in: SignIn, config:
     assert "no address that deliveries may go to" in tried["reason"]
 
 
-def test_a_test_delivery_is_signed_tells_what_came_of_it_and_is_no_event(
-    pro: httpx.Client, sink: Sink
-) -> None:
+def test_a_test_delivery_is_signed_tells_what_came_of_it_and_is_no_event(pro, sink) -> None:
     assert pro.post(f"{ENDPOINT}/test").status_code == 404
     secret = pro.put(ENDPOINT, json={"url": sink.url, "families": ["spread"]}).json()["secret"]
     assert pro.post(f"{ENDPOINT}/test").json() == {"delivered": True, "status": 204, "reason": None}
@@ -183,17 +177,13 @@ def test_a_plan_that_was_lowered_or_an_owner_that_is_gone_loses_the_route_at_onc
         ("GET", f"{ENDPOINT}/test", "POST"),
     ],
 )
-def test_another_method_is_a_405_that_names_those_allowed(
-    base_url: str, method: str, path: str, allow: str
-) -> None:
+def test_another_method_is_a_405_that_names_those_allowed(base_url, method, path, allow) -> None:
     answer = httpx.request(method, base_url + path)
     assert (answer.status_code, answer.headers["allow"]) == (405, allow)
     assert answer.json()["code"] == "method_not_allowed"
 
 
-def test_no_code_token_or_secret_reaches_a_log_or_a_repr(
-    config: Config, base_url: str, sink: Sink, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_no_code_token_or_secret_reaches_a_log_or_a_repr(config, base_url, sink, caplog) -> None:
     code = config.sessions.issue("demo-pro")
     with caplog.at_level(logging.DEBUG, "toolkit"), httpx.Client(base_url=base_url) as client:
         answer = client.post("/api/v1/auth/session", json={"code": code})
@@ -225,9 +215,7 @@ def test_public_addresses_may_be_reached(address: str, *, loopback: bool) -> Non
 
 @pytest.mark.parametrize("address", LOOPBACK)
 @pytest.mark.parametrize("loopback", [False, True])
-def test_loopback_addresses_may_be_reached_where_that_is_allowed(
-    address: str, *, loopback: bool
-) -> None:
+def test_loopback_addresses_may_be_reached_where_that_is_allowed(address, *, loopback) -> None:
     assert may_reach(address, loopback=loopback) is loopback
 
 
@@ -247,9 +235,7 @@ def test_no_other_address_may_be_reached(address: str, *, loopback: bool) -> Non
         ("https://93.184.216.34/", "93.184.216.34", "/"),
     ],
 )
-def test_https_to_a_name_or_a_public_address_is_a_target(
-    url: str, authority: str, resource: str
-) -> None:
+def test_https_to_a_name_or_a_public_address_is_a_target(url, authority, resource) -> None:
     target = target_of(url, loopback=False)
     assert (target.authority, target.resource, target.encrypted) == (authority, resource, True)
 
