@@ -36,7 +36,7 @@ class Asset:
 
     @property
     def illiquidity(self) -> float:
-        """1 up to a turnover of 20,000, above it falling with its square root.
+        """The smaller of 1 and the square root of 20,000 / turnover.
 
         It scales the frequency of pumps, dumps and a leg's episodes, the width and length of
         episodes, and squared the size of pumps and dumps.

@@ -153,7 +153,7 @@ def _fade_and_pull(decay: float, length: int) -> tuple[Floats, Floats]:
 class Midnights:
     """A first-order autoregression over days: x(day) = decay x(day - 1) + step(day) z(day).
 
-    It begins at the epoch with ``first`` z. The decay and steps of `stationary` give variance 1.
+    It begins at the epoch with ``first`` z. That of `stationary` has variance 1.
     """
 
     def __init__(
