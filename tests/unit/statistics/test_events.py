@@ -257,13 +257,6 @@ def test_a_wrong_question_is_refused():
         lifecycles(frame, 50, 100, now=60, delay_s=30)
 
 
-def test_an_empty_log_gives_no_rows_in_the_same_columns():
-    frame = documents(("a", "spread.opened", 10))
-    filled, empty = lifecycles(frame, 0, 100), lifecycles(frame.clear(), 0, 100)
-    assert empty.height == 0
-    assert empty.schema == filled.schema
-
-
 def test_the_hash_tells_keys_and_magnitudes_apart_and_not_windows():
     frame = documents(("a", "spread.opened", 10)).with_columns(symbol=pl.lit("x"))
     options = [{}, {"key": ("symbol",)}, {"magnitude": "pct"}, {"key": ("symbol", "event_id")}]

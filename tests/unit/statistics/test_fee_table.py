@@ -297,14 +297,6 @@ def rows(values: list[float | None], trajectory: str = SPOT, start: int = NOW) -
     )
 
 
-def test_the_example_says_that_it_is_one():
-    example = FeeModel.example()
-    assert "EXAMPLE" in example.name
-    row = net_edge(rows([50.0]), example, notional=1e4).row(0, named=True)
-    assert row["fee_model"] == example.name
-    assert row["edge_bps"] is not None
-
-
 def test_an_edge_is_what_the_spread_leaves_on_either_side(fees):
     net = net_edge(rows([100.0, -100.0, 10.0, None]), fees, notional=1e4)
     assert net["gross_bps"].to_list() == [100.0, 100.0, 10.0, None]

@@ -5,11 +5,21 @@ import math
 import numpy as np
 import polars as pl
 import pytest
+from scipy.stats import chi2, median_abs_deviation
 from statsmodels.regression.linear_model import OLS
 from statsmodels.tools import add_constant
 from statsmodels.tsa.ar_model import AutoReg
+from statsmodels.tsa.stattools import acf
 
-from toolkit.statistics.spread import half_life
+from toolkit.statistics.numeric.lags import Observations
+from toolkit.statistics.spread import half_life, stationarity
+from toolkit.statistics.spread.half_life import (
+    CRITICAL,
+    LEVEL,
+    chance_beyond,
+    reversion,
+    without_spikes,
+)
 
 
 def only(result: pl.DataFrame) -> dict:
@@ -19,6 +29,18 @@ def only(result: pl.DataFrame) -> dict:
 
 def seconds(phi: float, step_s: int = 60) -> float:
     return -math.log(2) * step_s / math.log(phi)
+
+
+def frame_of(paths: np.ndarray, start: int = 0, kept: np.ndarray | None = None) -> pl.DataFrame:
+    kept = np.ones(paths.shape, bool) if kept is None else kept
+    count, length = paths.shape
+    return pl.DataFrame(
+        {
+            "trajectory": np.broadcast_to(np.arange(count)[:, None], paths.shape)[kept],
+            "ts": np.broadcast_to(start + 60 * np.arange(length), paths.shape)[kept],
+            "spread_log_bps": paths[kept],
+        }
+    )
 
 
 def pairs_apart(ts: np.ndarray, values: np.ndarray, apart_s: int) -> np.ndarray:
@@ -82,17 +104,6 @@ def test_the_half_life_is_in_seconds_whatever_the_step(step_s, autoregressive, s
         assert row[name] == pytest.approx(minutes[name] * step_s / 60, rel=1e-12)
 
 
-def many(paths: np.ndarray, start: int) -> pl.DataFrame:
-    count, length = paths.shape
-    return pl.DataFrame(
-        {
-            "trajectory": np.repeat(np.arange(count), length),
-            "ts": np.tile(start + 60 * np.arange(length), count),
-            "spread_log_bps": paths.ravel(),
-        }
-    )
-
-
 @pytest.mark.parametrize("share", [0.05, 0.2, 0.5])
 def test_a_known_half_life_is_recovered_beneath_noise(share, autoregressive, start):
     """40 paths of 69 minutes, of which noise of 5 % makes 12 by an AR(1)."""
@@ -100,7 +111,7 @@ def test_a_known_half_life_is_recovered_beneath_noise(share, autoregressive, sta
     paths = autoregressive(phi, length, seed=7, paths=40)
     noise = np.random.default_rng(8).standard_normal(paths.shape)
     paths = paths + noise * math.sqrt(share / (1 - share) / (1 - phi**2))
-    result = half_life(many(paths, start), start, start + 60 * length)
+    result = half_life(frame_of(paths, start), start, start + 60 * length)
     assert 0.8 < result["half_life_s"].median() / seconds(phi) < 1.2
     assert result["noise_share"].mean() == pytest.approx(share, abs=0.03)
     assert result["half_life_ar1_s"].fill_null(0).median() < 0.3 * seconds(phi)
@@ -110,7 +121,9 @@ def test_a_known_half_life_is_recovered_beneath_noise(share, autoregressive, sta
 
 
 def test_without_noise_both_half_lives_agree(autoregressive, start):
-    result = half_life(many(autoregressive(0.97, 10_000, seed=3, paths=20), start), start, 2**31)
+    result = half_life(
+        frame_of(autoregressive(0.97, 10_000, seed=3, paths=20), start), start, 2**31
+    )
     ratio = result["half_life_s"] / result["half_life_ar1_s"]
     assert 0.95 < ratio.median() < 1.1
     assert not result["half_lives_differ"].any()
@@ -120,7 +133,7 @@ def test_without_noise_both_half_lives_agree(autoregressive, start):
 def test_gaps_do_not_shorten_the_half_life(autoregressive, start):
     """By pairs of neighbours among the rows that are left it was 5,002 s for 41,568."""
     paths = autoregressive(0.999, 10_080, seed=12, paths=40)
-    frame = many(paths, start)
+    frame = frame_of(paths, start)
     kept = np.random.default_rng(13).random(frame.height) >= 0.2
     thinned = half_life(frame.filter(kept), start, start + 604_800)
     steps = thinned["half_life_s"].fill_null(math.inf)
@@ -214,3 +227,235 @@ def test_pairs_do_not_reach_from_one_trajectory_into_the_next(autoregressive, se
     result = half_life(pl.concat(parts), start, start + 9000)
     assert result["ar1_pairs"].to_list() == [149] * 5
     assert result["ar1_phi"].max() < 0.99
+
+
+def rows_of(parts: list[tuple[list[int], list[float]]], step_s: int = 60) -> pl.DataFrame:
+    return pl.DataFrame(
+        {
+            "number": [k for k, (ts, _) in enumerate(parts) for _ in ts],
+            "ts": [t for ts, _ in parts for t in ts],
+            "value": [v for _, values in parts for v in values],
+            "step_s": [step_s for ts, _ in parts for _ in ts],
+        },
+        schema={"number": pl.UInt32, "ts": pl.Int64, "value": pl.Float64, "step_s": pl.Int64},
+    )
+
+
+def loop(ts: list[int], values: list[float], lag: int, step_s: int = 60) -> list[float]:
+    """Triples, span, and the block sums of the definition, one observation at a time."""
+    held = dict(zip(ts, values, strict=True))
+    found = [
+        (t, held[t], held[t + step_s], held[t + (1 + lag) * step_s])
+        for t in ts
+        if t + step_s in held and t + (1 + lag) * step_s in held
+    ]
+    if not found:
+        return [0.0, 1.0 + lag, *[0.0] * 5]
+    means = np.mean(np.array(found), axis=0)
+    blocks: dict[int, list[float]] = {}
+    for t, *three in found:
+        z, near, far = (value - mean for value, mean in zip(three, means[1:], strict=True))
+        block = blocks.setdefault((t - ts[0]) // ((5 * lag + 10) * step_s), [0.0, 0.0])
+        block[0] += z * far
+        block[1] += z * near
+    a, b = np.array(list(blocks.values())).T
+    apart = np.diff([t for t, *_ in found]) / step_s
+    span = np.minimum(apart, 1 + lag).sum() + 1 + lag
+    return [len(found), span, a.sum(), b.sum(), (a * a).sum(), (a * b).sum(), (b * b).sum()]
+
+
+@pytest.mark.parametrize("lag", [1, 9])
+def test_sums_over_triples_equal_a_loop(lag):
+    """With gaps, hours among minutes, minutes off the step, one row, and none that match."""
+    rng = np.random.default_rng(3)
+    minutes = [60 * k for k in range(600) if rng.random() < 0.8]
+    hours = [60_000 + 3600 * k for k in range(40)]
+    off = [60 * k + (k % 7 == 0) for k in range(400)]
+    times = [minutes + hours, off, [5], [0, 61, 200], minutes]
+    parts = [(ts, (1e3 + rng.standard_normal(len(ts))).tolist()) for ts in times]
+    held = Observations.of(rows_of(parts))
+    decay = held.decay(held.later(1), held.later(1 + lag), lag)
+    for k, (ts, values) in enumerate(parts):
+        found = [float(column[k]) for column in decay[1:8]]
+        assert found == pytest.approx(loop(ts, values, lag), rel=1e-9, abs=1e-9)
+
+
+def test_no_rows_give_no_sums():
+    held = Observations.of(rows_of([]))
+    decay = held.decay(held.later(1), held.later(2), 1)
+    assert [len(column) for column in decay[1:8]] == [0] * 7
+    assert len(reversion(decay, np.zeros(0)).steps) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("c", [0.0, 5.0, 50.0, 200.0])
+def test_the_table_is_that_of_a_regression_over_simulated_paths(c):
+    """4,000 paths of 2,000 steps; the tails of 60,000 are within what so few can show."""
+    rng = np.random.default_rng(11)
+    length, paths = 2000, 4000
+    phi = math.exp(-c / length)
+    level = rng.standard_normal(paths) / math.sqrt(1 - phi**2) if c else np.zeros(paths)
+    levels = np.empty((length, paths))
+    shocks = rng.standard_normal((length, paths))
+    for at in range(length):
+        levels[at] = level
+        level = phi * level + shocks[at]
+    levels -= levels.mean(axis=0)
+    statistic = (levels * shocks).sum(axis=0) / np.sqrt((levels**2).sum(axis=0))
+    expected = CRITICAL[CRITICAL[:, 0] == c][0, 1:]
+    found = np.quantile(statistic, [0.025, 0.5, 0.975])
+    assert found == pytest.approx(expected, abs=0.15)
+
+
+@pytest.mark.parametrize("phi", [0.6, 0.97, 0.99])
+def test_the_autocorrelation_of_one_speed_halves_after_the_half_life(
+    phi, autoregressive, series, start
+):
+    row = only(half_life(series(autoregressive(phi, 20_000, seed=3)[0]), start, start + 1_200_000))
+    assert row["acf_half_lag_s"] == pytest.approx(-60 * math.log(2) / math.log(phi), rel=0.25)
+
+
+def test_the_lag_is_where_the_autocorrelation_of_statsmodels_crosses_half_of_its_level(
+    autoregressive, series, start
+):
+    fast, slow = (autoregressive(phi, 20_000, seed=seed)[0] for phi, seed in ((0.8, 1), (0.99, 2)))
+    values = (
+        fast / fast.std() / 2 + slow / slow.std() + np.random.default_rng(5).standard_normal(20_000)
+    )
+    row = only(half_life(series(values), start, start + 1_200_000))
+    found = acf(values, nlags=2000)
+    crosses = int(np.argmax(found <= (1 - row["noise_share"]) / 2))
+    assert row["acf_half_lag_s"] / 60 == pytest.approx(crosses, rel=0.1)
+    assert row["half_life_lower_reason"] == "several_speeds"
+
+
+def test_gaps_and_neighbours_do_not_move_the_lag(autoregressive, series, start):
+    values = autoregressive(0.997, 9000, seed=7)[0]
+    kept = np.flatnonzero(np.random.default_rng(8).random(9000) >= 0.3)
+    alone = series(values[kept], ts=start + 60 * kept)
+    row = only(half_life(alone, start, start + 540_000))
+    whole = only(half_life(series(values), start, start + 540_000))
+    assert row["acf_half_lag_s"] == pytest.approx(whole["acf_half_lag_s"], rel=0.2)
+    other = series(values[:300] * 2 + 5, trajectory="0")
+    beside = half_life(pl.concat([other, alone]), start, start + 540_000)
+    assert beside.row(1, named=True) == row
+
+
+def test_a_lag_that_the_window_does_not_show_is_null_with_its_reason(series, start):
+    trend = np.arange(3000.0) + np.random.default_rng(1).standard_normal(3000)
+    row = only(half_life(series(trend), start, start + 180_000))
+    assert (row["acf_half_lag_s"], row["acf_half_lag_reason"]) == (None, "too_short")
+    white = only(
+        half_life(series(np.random.default_rng(2).standard_normal(3000)), start, start + 180_000)
+    )
+    assert (white["acf_half_lag_s"], white["acf_half_lag_reason"]) == (None, "below_step")
+    flat = only(half_life(series([1.0] * 3000), start, start + 180_000))
+    assert (flat["acf_half_lag_s"], flat["acf_half_lag_reason"]) == (None, "degenerate")
+
+
+def numbered(*paths) -> pl.DataFrame:
+    number = np.repeat(np.arange(len(paths)), [len(path) for path in paths])
+    return pl.DataFrame({"number": number, "value": np.concatenate(paths).astype(float)})
+
+
+def test_a_spike_is_beyond_six_deviations_of_the_median():
+    values = np.random.default_rng(2).standard_t(2, 2000)
+    shares, kept = without_spikes(numbered(values, np.arange(5)))
+    apart = np.abs(values - np.median(values))
+    spikes = apart > 6 * median_abs_deviation(values, scale="normal")
+    assert spikes.any()
+    share = (apart[spikes] ** 2).sum() / (apart**2).sum()
+    assert shares["spike_share"].to_list() == [pytest.approx(share, rel=1e-12), 0.0]
+    assert kept["number"].to_list() == [0] * (
+        2000 - spikes.sum()
+    )  # of the other nothing is left out
+    assert kept["value"].to_list() == values[~spikes].tolist()
+
+
+def test_a_tick_at_which_most_values_are_makes_no_spikes_of_the_next_ticks():
+    values = np.round(0.6 * np.random.default_rng(3).standard_normal(3000))
+    assert (values == 0).mean() > 0.5
+    shares, kept = without_spikes(numbered(values))
+    assert shares["spike_share"].to_list() == [0.0]
+    assert kept.is_empty()
+
+
+def test_what_does_not_vary_has_no_share():
+    assert without_spikes(numbered([5, 5, 5]))[0]["spike_share"].to_list() == [None]
+
+
+MINUTES, WEEK = 10_080, 604_800
+
+
+@pytest.mark.parametrize("freedom", range(1, 14))
+def test_the_chance_is_that_of_scipy(freedom):
+    for value in (0.01, 1.0, 8.0, 40.0):
+        assert chance_beyond(value, freedom) == pytest.approx(chi2.sf(value, freedom), rel=1e-12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("phi", [0.9, 0.99, 0.999, 1.0])
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_one_speed_beneath_noise_is_rejected_as_often_as_the_level(phi, missing, autoregressive):
+    """200 weeks: 2.5 % with a standard error of 1.1 %, and few chances below it."""
+    paths = autoregressive(phi, MINUTES, seed=5, paths=200)
+    noise = np.random.default_rng(2).standard_normal(paths.shape)
+    paths = paths + 0.1 * paths.std(axis=1, keepdims=True) * noise
+    kept = np.random.default_rng(3).random(paths.shape) >= missing
+    found = half_life(frame_of(paths, kept=kept), 0, WEEK)["fit_p_value"]
+    assert (found < LEVEL).mean() < LEVEL + 3.5 * 0.011
+    assert 0.3 < found.median() < 0.95
+
+
+def test_two_speeds_a_season_and_a_shift_have_a_reason_in_the_place_of_bounds(autoregressive):
+    body = autoregressive(0.97, MINUTES, seed=1, paths=6)
+    body = body / body.std(axis=1, keepdims=True)
+    slow = autoregressive(0.9985, MINUTES, seed=2, paths=6)
+    fast = autoregressive(0.8, MINUTES, seed=3, paths=6)
+    minute = np.arange(MINUTES)
+    unfit = {
+        "season": body + 1.5 * np.sin(2 * np.pi * minute / 1440),
+        "shift": body + 3 * (minute > 4000),
+        "speeds": fast / fast.std(axis=1, keepdims=True) + slow / slow.std(axis=1, keepdims=True),
+        "ticks": 2 * np.round(slow / slow.std(axis=1, keepdims=True) / 2),
+    }
+    for name, paths in unfit.items():
+        found = half_life(frame_of(paths), 0, WEEK)
+        bounds = found.select("half_life_lower_s", "half_life_upper_s")
+        assert bounds.null_count().row(0) == (6, 6), name
+        assert set(found["half_life_lower_reason"]) == {"several_speeds"}, name
+        assert found["half_life_s"].null_count() + found["half_life_reason"].null_count() == 6
+        assert found["fit_p_value"].max() < LEVEL
+    assert half_life(frame_of(body), 0, WEEK)["half_life_upper_s"].null_count() <= 1
+
+
+def test_spikes_are_named_and_the_half_life_without_them_is_that_of_the_rest(autoregressive):
+    paths = autoregressive(0.97, MINUTES, seed=1, paths=5)
+    paths = paths / paths.std(axis=1, keepdims=True)
+    for at in range(500, MINUTES, 1600):
+        paths[:, at : at + 40] += 100 * 0.8 ** np.arange(40)
+    found = half_life(frame_of(paths), 0, WEEK)
+    assert set(found["half_life_upper_reason"]) == {"spikes_dominate"}
+    assert found["spike_share"].min() > 0.5
+    assert found["half_life_s"].fill_null(0).max() < 600
+    assert found["half_life_without_spikes_s"].median() == pytest.approx(23 * 60, rel=0.35)
+
+
+def test_no_spread_both_returns_and_never_returns_without_a_reason(autoregressive):
+    """Of 120 weeks near a unit root some are rejected by one test and not bounded by the other."""
+    paths = autoregressive(0.9985, MINUTES, seed=6, paths=120)
+    frame = frame_of(paths)
+    found = half_life(frame, 0, WEEK)
+    returns = stationarity(frame, 0, WEEK)["rejects_unit_root_5pct"]
+    reasons = pl.concat(
+        [found.filter(returns)[f"half_life_{end}reason"].drop_nulls() for end in ("", "upper_")]
+    )
+    assert "tests_disagree" in reasons
+    assert "no_reversion" not in reasons
+    assert "no_reversion" in found.filter(~returns)["half_life_upper_reason"]
+
+
+def test_a_window_too_short_for_the_test_says_so(autoregressive):
+    row = half_life(frame_of(autoregressive(0.9, 250, seed=1)), 0, 15_000).row(0, named=True)
+    assert (row["fit_p_value"], row["fit_reason"]) == (None, "too_few")
+    assert row["half_life_upper_s"] is not None or row["half_life_upper_reason"] == "no_reversion"

@@ -49,12 +49,6 @@ def test_coverage_of_a_grid_made_by_hand(ts, options, shares, segments, gap):
     assert row["coverage_reason"] is None
 
 
-def test_every_tenth_minute_absent_is_a_tenth_of_the_coverage_and_of_the_observed_share_nothing():
-    row = one(times(*(60 * minute for minute in range(1000) if minute % 10)), 0, 60_000)
-    assert row["coverage"] == 0.9
-    assert row["observed_share"] == 1 - 60 / 60_000  # nothing is known before the first row
-
-
 @pytest.mark.parametrize(
     ("ts", "window", "present", "expected"),
     [
@@ -159,12 +153,6 @@ def test_the_smallest_step_wins_a_tie():
     assert one(times(0, 300, 600, 660, 720), 0, 900)["step_s"] == 60
 
 
-def test_the_window_holds_its_start_and_not_its_end():
-    row = one(times(0, 60, 120, 180, 240), 60, 180)
-    assert (row["n"], row["t_first"], row["t_last"]) == (2, 60, 120)
-    assert (row["window_start"], row["window_end"]) == (60, 180)
-
-
 def test_one_observation_has_no_coverage_until_its_step_is_told():
     alone = one(times(0), 0, 600)
     assert (alone["n"], alone["coverage"], alone["step_s"]) == (1, None, None)
@@ -201,12 +189,6 @@ def test_numbers_stay_with_their_trajectory_where_an_earlier_one_has_no_row_in_t
     assert result["n"].to_list() == [0, 2, 0, 3]
 
 
-def test_coverage_is_the_exact_quotient_for_every_trajectory_of_many():
-    parts = [times(*range(0, 60 * k, 60), trajectory=f"t{k:02}") for k in range(2, 40)]
-    result = coverage(pl.concat(parts), 0, 24000, max_stale_s=60)
-    assert result["coverage"].to_list() == [60 * k / 24000 for k in range(2, 40)]
-
-
 def test_rows_without_a_number_are_counted_and_leave_a_gap():
     frame = times(0, 60, 120, 180, 240).with_columns(
         price=pl.Series([1.0, 2.0, None, float("nan"), float("-inf")])
@@ -216,13 +198,6 @@ def test_rows_without_a_number_are_counted_and_leave_a_gap():
     assert row["observed_share"] == 240 / 300
     rows = one(frame, 0, 300)
     assert (rows["n"], rows["n_null"], rows["coverage"]) == (5, 0, 1.0)
-
-
-def test_a_frame_without_rows_gives_no_rows_in_the_same_columns():
-    filled, empty = coverage(times(0, 60), 0, 120), coverage(times(), 0, 120)
-    assert empty.height == 0
-    assert empty.schema == filled.schema
-    assert coverage(times().lazy(), 0, 120).schema == filled.schema
 
 
 def test_integer_trajectories_keep_their_type():
@@ -255,12 +230,3 @@ def test_a_null_key_is_refused_even_outside_the_window(column):
 def test_a_missing_column_is_named():
     with pytest.raises(InputError, match="column: 'price' is not allowed"):
         coverage(times(0), 0, 60, column="price")
-
-
-def test_many_trajectories_come_out_sorted_and_complete():
-    parts = [times(*range(0, 60 * (k + 2), 60), trajectory=f"t{k:03}") for k in range(123)]
-    frame = pl.concat(parts).sample(fraction=1, shuffle=True, seed=3)
-    result = coverage(frame, 0, 100_000)
-    assert result["trajectory"].to_list() == [f"t{k:03}" for k in range(123)]
-    assert result["n"].to_list() == [k + 2 for k in range(123)]
-    assert coverage(frame.lazy(), 0, 100_000).equals(result)

@@ -275,14 +275,6 @@ def test_integer_and_text_keys_give_the_same_numbers():
     assert spread.summary(numbered, 0, 9000).drop("trajectory").equals(by_text)
 
 
-def test_an_empty_frame_gives_no_rows_in_the_same_columns():
-    frame = prices(2, 150)
-    for function in [*FUNCTIONS, spread.summary]:
-        filled, empty = function(frame, 0, 9000), function(frame.clear(), 0, 9000)
-        assert empty.height == 0
-        assert empty.schema == filled.schema
-
-
 def test_real_minutes_of_two_exchanges_agree_with_numpy_and_scipy(real_data):
     rows = pl.scan_parquet(real_data / "prices.parquet").filter(
         pl.col("dataset").cast(pl.String) == "iaqf_dhruvk1432",

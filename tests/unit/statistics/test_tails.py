@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
+from toolkit.errors import InputError
 from toolkit.statistics.numeric.tails import (
     beta_tails,
     gamma_quantile,
     gamma_tails,
     poisson_interval,
     share_interval,
+    two_sided_95,
 )
 
 
@@ -68,3 +70,13 @@ def test_the_interval_of_a_share_is_the_exact_one_of_scipy():
     for k, each in enumerate(zip(part, whole, strict=True)):
         expected = stats.binomtest(*map(int, each)).proportion_ci(method="exact")
         assert (lower[k], upper[k]) == pytest.approx((expected.low, expected.high), abs=1e-11)
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 5, 12, 51, 400])
+def test_the_point_is_that_of_scipy(freedom):
+    assert two_sided_95(freedom) == pytest.approx(stats.t.ppf(0.975, freedom), rel=1e-12)
+
+
+def test_no_freedom_is_refused():
+    with pytest.raises(InputError, match="freedom"):
+        two_sided_95(0)

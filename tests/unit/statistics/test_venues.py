@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import random
 
 import numpy as np
 import polars as pl
@@ -12,6 +13,7 @@ from scipy.stats import spearmanr
 
 from toolkit.errors import InputError
 from toolkit.statistics import funding
+from toolkit.statistics.funding.dispersion import highest_leg, lowest_leg
 
 HOUR, DAY, WEEK = 3600, 86400, 604_800
 START = 1_700_006_400  # a midnight, UTC
@@ -205,3 +207,33 @@ def test_a_range_grows_with_venues_and_the_deviation_does_not(joined, every):
         )
     assert means[1]["range_mean_apr_pct"] > 1.6 * means[0]["range_mean_apr_pct"]
     assert math.isclose(means[1]["std_mean_apr_pct"], means[0]["std_mean_apr_pct"], rel_tol=0.2)
+
+
+LEG, VALUE = pl.col("leg"), pl.col("value")
+
+
+def lowest_and_highest(rows):
+    frame = pl.DataFrame(rows, schema=["leg", "value"], orient="row").with_columns(group=0)
+    grouped = frame.group_by("group").agg(low=lowest_leg(LEG, VALUE), high=highest_leg(LEG, VALUE))
+    return grouped.select("low", "high").row(0)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_of_equal_figures_the_first_by_name_is_taken_in_any_order_of_rows(seed):
+    drawn = random.Random(seed)
+    rows = [(f"{name}.futures", float(drawn.randrange(3))) for name in "MKZXA"[: seed % 4 + 2]]
+    low = min(rows, key=lambda row: (row[1], row[0]))
+    high = min((row for row in rows if row != low), key=lambda row: (-row[1], row[0]))
+    for order in (rows, sorted(rows), sorted(rows, key=lambda row: -row[1])):
+        assert lowest_and_highest(order) == (low[0], high[0])
+
+
+@pytest.mark.parametrize("falling", [True, False])
+def test_a_column_that_is_known_to_be_sorted_names_the_same_legs(falling):
+    rows = pl.DataFrame({"leg": ["K", "M", "X", "Z"], "value": [-1.0, -1.0, 1.0, 1.0]})
+    ordered = rows.sort("value", "leg", descending=[falling, False])
+    assert ordered.select(lowest_leg(LEG, VALUE), high=highest_leg(LEG, VALUE)).row(0) == ("K", "X")
+
+
+def test_one_leg_is_the_lowest_and_the_highest():
+    assert lowest_and_highest([("X.futures", 1.0)]) == ("X.futures", "X.futures")
