@@ -25,7 +25,7 @@ from toolkit.statistics.core.contract import checked_frame
 
 _SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)
 _TABLE = re.compile(r"=[= ]+\ncolumn ")
-_RAISES = "Raises `InputError`: "
+_NAMED = {"Raises": "Raises `InputError`: ", "References": "Source: "}
 _CITED = re.compile(r"(?<!`)`([\w.]+)`(?!`)")
 _METHOD = re.compile(r"(\w+)\.(\w+)/\d+")
 
@@ -49,9 +49,14 @@ class Documented:
         if example:
             titled["Examples"] = f">>> {example}"
         paragraphs = [each.strip("\n") for each in re.split(r"\n\s*\n", before) if each.strip()]
-        prose = [each for each in paragraphs if not _TABLE.match(each)]
-        if prose and prose[-1].startswith(_RAISES):
-            titled["Raises"] = prose.pop().removeprefix(_RAISES)
+        prose, named = [], dict[str, str]()
+        for each in paragraphs:
+            title = next((one for one, begins in _NAMED.items() if each.startswith(begins)), None)
+            if title is not None:
+                named[title] = each.removeprefix(_NAMED[title])
+            elif not named and not _TABLE.match(each):  # what follows introduces the example
+                prose.append(each)
+        titled |= named
         return cls(tuple(prose), titled)
 
 

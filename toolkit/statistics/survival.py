@@ -40,13 +40,9 @@ def median_life(lives: pl.DataFrame, by: Sequence[str] = ()) -> pl.DataFrame:
 
     {columns}
 
-    References
-    ----------
-    Kaplan, E. L. and Meier, P. (1958), Nonparametric estimation from incomplete observations,
-    Journal of the American Statistical Association 53.
+    Source: Kaplan, E. L. and Meier, P. (1958), Nonparametric estimation from incomplete
+    observations, Journal of the American Statistical Association 53.
 
-    Examples
-    --------
     >>> lives = pl.DataFrame(
     ...     {"duration_s": [10.0, 20.0, 30.0, 40.0, 50.0], "observed": [1, 0, 1, 1, 0]}
     ... )
@@ -66,13 +62,9 @@ def life_quantiles(lives: pl.DataFrame, by: Sequence[str] = ()) -> pl.DataFrame:
 
     {columns}
 
-    References
-    ----------
-    Brookmeyer, R. and Crowley, J. (1982), A confidence interval for the median survival time,
-    Biometrics 38.
+    Source: Brookmeyer, R. and Crowley, J. (1982), A confidence interval for the median survival
+    time, Biometrics 38.
 
-    Examples
-    --------
     >>> lives = pl.DataFrame({"duration_s": [1.0 * k for k in range(1, 31)], "observed": [1] * 30})
     >>> life_quantiles(lives).select("median_life_s", "life_lower_s", "life_upper_s").row(0)
     (15.0, 10.0, 21.0)

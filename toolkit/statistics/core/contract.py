@@ -111,11 +111,7 @@ def _keeps_order() -> pl.QueryOptFlags:
 
 
 def column_for(column: str, statistic: str) -> str:
-    """Return the name of a statistic of a column, with the unit at its end.
-
-    >>> column_for("spread_log_bps", "mean"), column_for("buy_price", "mean")
-    ('spread_mean_log_bps', 'buy_price_mean')
-    """
+    """Return the name of a statistic of a column, with the unit at its end."""
     for unit in _UNITS:
         if column.endswith(unit):
             return f"{column.removesuffix(unit)}_{statistic}{unit}"
@@ -147,14 +143,7 @@ def unfolded(found: pl.DataFrame, lists: Sequence[str], length: int, place: str)
 
 
 def first_reason(cases: Mapping[Reason, pl.Expr]) -> pl.Expr:
-    """Build the first reason whose condition is true, null if none is.
-
-    >>> frame = pl.DataFrame({"n": [0, 1, 2]})
-    >>> n = pl.col("n")
-    >>> reason = first_reason({Reason.EMPTY: n == 0, Reason.TOO_FEW: n < 2})
-    >>> frame.select(reason).to_series().to_list()
-    ['empty', 'too_few', None]
-    """
+    """Build the first reason whose condition is true, null if none is."""
     return pl.coalesce(
         pl.when(condition).then(pl.lit(reason.value)).otherwise(pl.lit(None, pl.String))
         for reason, condition in cases.items()

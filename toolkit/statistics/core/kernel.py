@@ -69,10 +69,6 @@ def measure(frame: Frame, question: Question, *statistics: Statistic) -> pl.Data
 
     Raises `InputError`: The frame lacks a column or has it in another type. A key is null. Two rows
     of the window share a trajectory and a time.
-
-    >>> frame = pl.DataFrame({"trajectory": ["a", "a", "a"], "ts": [0, 60, 120]})
-    >>> measure(frame, Question("rows/1", 0, 180)).select("trajectory", "n", "coverage").rows()
-    [('a', 3, 1.0)]
     """
     carried = dict.fromkeys(name for each in statistics for name in each.carried)
     if asked := [name for each in statistics for name in each.carried_where_held]:

@@ -526,13 +526,9 @@ def audit(rows: pl.DataFrame, *, by: Sequence[str] = ()) -> pl.DataFrame:
 
     Raises `InputError`: A column is missing or of another type.
 
-    References
-    ----------
-    Clopper, C. J. and Pearson, E. S. (1934), The use of confidence or fiducial limits, Biometrika
-    26.
+    Source: Clopper, C. J. and Pearson, E. S. (1934), The use of confidence or fiducial limits,
+    Biometrika 26.
 
-    Examples
-    --------
     >>> spreads = pl.DataFrame({"trajectory": "A_B:X.spot:Y.spot", "ts": [0, 60, 120, 180],
     ...     "spread_bps": [10.0, 80.0, 10.0, 90.0]})
     >>> lives = pl.DataFrame({"family": ["spread"], "event": ["s1"], "symbol": ["A_B"],

@@ -268,11 +268,9 @@ def dispersions(watched: Watched, opened: pl.DataFrame, cluster: str) -> pl.Data
     of freedom, null for none), ``long_bursts`` (as long as stretches, or too few of these) and
     ``pooled``, the factor with r of either sign.
 
-    References
-    ----------
-    McCullagh, P. and Nelder, J. A. (1989), Generalized Linear Models, section 6.2: counts over
-    their dispersion. Politis, D. N. and Romano, J. P. (1995), Bias-corrected nonparametric spectral
-    estimation, Journal of Time Series Analysis 16: the correlation at one step in full.
+    Source: McCullagh, P. and Nelder, J. A. (1989), Generalized Linear Models, section 6.2: counts
+    over their dispersion. Politis, D. N. and Romano, J. P. (1995), Bias-corrected nonparametric
+    spectral estimation, Journal of Time Series Analysis 16: the correlation at one step in full.
     """
     found = []
     for (family,), groups in watched.groups.partition_by("family", as_dict=True).items():

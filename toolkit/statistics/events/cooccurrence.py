@@ -116,14 +116,10 @@ def cooccurrence(
     Raises `InputError`: As `survival`. ``same`` is not a column. ``within_s`` is not a whole number
     from 1. ``season_s`` is less than ``within_s``. There are more than 100,000 pairs of groups.
 
-    References
-    ----------
-    Phipson, B. and Smyth, G. K. (2010), Permutation p-values should never be zero, Statistical
-    Applications in Genetics and Molecular Biology 9. Benjamini, Y. and Hochberg, Y. (1995), Journal
-    of the Royal Statistical Society B 57.
+    Source: Phipson, B. and Smyth, G. K. (2010), Permutation p-values should never be zero,
+    Statistical Applications in Genetics and Molecular Biology 9. Benjamini, Y. and Hochberg, Y.
+    (1995), Journal of the Royal Statistical Society B 57.
 
-    Examples
-    --------
     A splash on each of 30 days, at an hour of its own, and a spread a minute after it.
 
     >>> opened = [86_400 * day + day * day % 24 * 3_600 for day in range(30)]

@@ -109,13 +109,9 @@ def follow_through(
 
     Raises `InputError`: As `study`. ``by`` is not a column of the events.
 
-    References
-    ----------
-    Clopper, C. J. and Pearson, E. S. (1934), The use of confidence or fiducial limits, Biometrika
-    26.
+    Source: Clopper, C. J. and Pearson, E. S. (1934), The use of confidence or fiducial limits,
+    Biometrika 26.
 
-    Examples
-    --------
     A pump from 100 to 110, first seen at 105 in the bar of its detection, that gives back half
     within five minutes.
 

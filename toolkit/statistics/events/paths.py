@@ -65,11 +65,6 @@ class KnownValues:
 
         Defaults: ``step_s`` the commonest step, also of known steps of trajectories,
         ``known_after_s`` one step (a bar's close is known at its end), ``max_stale_s`` three steps.
-
-        >>> bars = pl.DataFrame({"trajectory": ["a"] * 2, "ts": [0, 60], "price": [1.0, 2.0]})
-        >>> known = KnownValues.of(bars, "price", step_s=None, known_after_s=None, max_stale_s=None)
-        >>> known.at(np.array([0, 0, 0]), np.array([59, 60, 121])).tolist()
-        [nan, 1.0, 2.0]
         """
         checked_columns(frame, column)
         value = observed(column)
@@ -135,11 +130,6 @@ class KnownValues:
         Paths after events start here. Times are whole seconds, so a value of the very second of an
         event may be of before it and is skipped. Too late is more than ``max_stale_s`` after the
         time.
-
-        >>> bars = pl.DataFrame({"trajectory": ["a"] * 2, "ts": [0, 60], "price": [1.0, 2.0]})
-        >>> known = KnownValues.of(bars, "price", step_s=60, known_after_s=None, max_stale_s=None)
-        >>> known.first_after(np.array([0, 0, 0]), np.array([59, 60, 120])).tolist()
-        [0, 1, -1]
         """
         newest = self._place(numbers, times)
         if self.grid is not None:

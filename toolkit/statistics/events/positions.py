@@ -407,13 +407,9 @@ def payoff(rows: pl.DataFrame, *, by: Sequence[str] = (), cluster: str = "path")
     Raises `InputError`: A column is missing or of another type. The rows are of several calls of
     `positions`.
 
-    References
-    ----------
-    Field, C. A. and Welsh, A. H. (2007), Bootstrapping clustered data, Journal of the Royal
+    Source: Field, C. A. and Welsh, A. H. (2007), Bootstrapping clustered data, Journal of the Royal
     Statistical Society B 69.
 
-    Examples
-    --------
     >>> from toolkit.statistics.events import positions
     >>> spreads = pl.DataFrame({"trajectory": "A_B:X.spot:Y.spot", "ts": [0, 60, 120, 180],
     ...     "spread_log_bps": [90.0, 80.0, 50.0, 20.0]})

@@ -149,12 +149,8 @@ def rates(
 
     Raises `InputError`: As `survival`. ``cluster`` is not one of these.
 
-    References
-    ----------
-    Garwood, F. (1936), Fiducial limits for the Poisson distribution, Biometrika 28.
+    Source: Garwood, F. (1936), Fiducial limits for the Poisson distribution, Biometrika 28.
 
-    Examples
-    --------
     Five openings in six hours, of which the log is held for four.
 
     >>> lives = pl.DataFrame({"family": "spread", "t_open": [0, 600, 1200, 16_000, 20_000],
@@ -275,13 +271,9 @@ def league(
     Raises `InputError`: As `survival`. ``by`` is empty or not a column. ``all_groups`` lacks a
     column, or has one of another type than the lifecycles.
 
-    References
-    ----------
-    Robbins, H. (1956), An empirical Bayes approach to statistics. Greenwood, M. and Yule, G. U.
-    (1920), Journal of the Royal Statistical Society 83: counts of gamma distributed rates.
+    Source: Robbins, H. (1956), An empirical Bayes approach to statistics. Greenwood, M. and Yule,
+    G. U. (1920), Journal of the Royal Statistical Society 83: counts of gamma distributed rates.
 
-    Examples
-    --------
     >>> opened = [1_440 * k for k in range(60)]
     >>> names = [f"S{k // 2 % 12}" if k % 2 else "S3" for k in range(60)]
     >>> lives = pl.DataFrame({"family": "spread", "t_open": opened, "symbol": names,
@@ -426,14 +418,10 @@ def rate_changes(
 
     Raises `InputError`: As `rates`. The window is shorter than twice ``length_s``.
 
-    References
-    ----------
-    Przyborowski, J. and Wilenski, H. (1940), Homogeneity of results in testing samples from Poisson
-    series, Biometrika 31. Benjamini, Y. and Hochberg, Y. (1995), Journal of the Royal Statistical
-    Society B 57: the q-value.
+    Source: Przyborowski, J. and Wilenski, H. (1940), Homogeneity of results in testing samples from
+    Poisson series, Biometrika 31. Benjamini, Y. and Hochberg, Y. (1995), Journal of the Royal
+    Statistical Society B 57: the q-value.
 
-    Examples
-    --------
     >>> opened = [9_000, 400_000, *range(610_000, 1_209_600, 75_000)]
     >>> lives = pl.DataFrame({"family": "spread", "t_open": opened, "duration_s": 30.0,
     ...     "entry_s": 0.0, "observed": [1] * 10, "kind": "closed", "known_until": [1_209_600] * 10,

@@ -139,13 +139,9 @@ def study(
     Raises `InputError`: A column is missing or of another type. A number is out of range. There is
     no event.
 
-    References
-    ----------
-    MacKinlay, A. C. (1997), Event studies in economics and finance, Journal of Economic Literature
-    35.
+    Source: MacKinlay, A. C. (1997), Event studies in economics and finance, Journal of Economic
+    Literature 35.
 
-    Examples
-    --------
     >>> ts = [60 * k for k in range(10)]
     >>> bars = pl.DataFrame({"trajectory": ["a"] * 10, "ts": ts, "price": [1.0] * 5 + [1.01] * 5})
     >>> events = pl.DataFrame({"trajectory": ["a"], "ts": [300]})

@@ -57,9 +57,7 @@ def with_clusters(
     taken as independent. The second frame has one row per group: _number, cluster, n_clusters and
     few_clusters.
 
-    References
-    ----------
-    Williams, R. L. (1995), Product-limit survival functions with correlated survival times,
+    Source: Williams, R. L. (1995), Product-limit survival functions with correlated survival times,
     Lifetime Data Analysis 1. Lin, D. Y. and Wei, L. J. (1989), Journal of the American Statistical
     Association 84.
     """
@@ -227,14 +225,10 @@ def survival(
     windows. A column of ``by`` is not there. ``cluster`` is not a kind of these, or needs a symbol
     or legs that are not there.
 
-    References
-    ----------
-    Kaplan, E. L. and Meier, P. (1958), Journal of the American Statistical Association 53.
+    Source: Kaplan, E. L. and Meier, P. (1958), Journal of the American Statistical Association 53.
     Brookmeyer, R. and Crowley, J. (1982), Biometrics 38. Delayed entry: Klein, J. P. and
     Moeschberger, M. L. (2003), Survival Analysis, section 4.6.
 
-    Examples
-    --------
     >>> from toolkit.statistics.events import lifecycles
     >>> log = pl.DataFrame({"family": ["spread"] * 5, "event_id": ["a", "a", "b", "b", "c"],
     ...     "event_type": ["spread.opened", "spread.closed"] * 2 + ["spread.opened"],
@@ -311,13 +305,9 @@ def survival_curve(
 
     Raises `InputError`: As `survival`.
 
-    References
-    ----------
-    Kalbfleisch, J. D. and Prentice, R. L. (2002), The Statistical Analysis of Failure Time Data,
-    section 1.4: the band.
+    Source: Kalbfleisch, J. D. and Prentice, R. L. (2002), The Statistical Analysis of Failure Time
+    Data, section 1.4: the band.
 
-    Examples
-    --------
     >>> lives = pl.DataFrame({"family": "spread", "t_open": [0, 10, 20], "duration_s": [30.0, 60.0,
     ...     80.0], "entry_s": 0.0, "observed": [1, 1, 0], "kind": ["closed", "closed", "open"],
     ...     "known_until": [100] * 3, "window_start": [0] * 3, "window_end": [100] * 3})
@@ -383,13 +373,9 @@ def log_rank(
     Raises `InputError`: As `survival`. ``by`` is empty or not a column. A family has more than 100
     groups.
 
-    References
-    ----------
-    Mantel, N. (1966), Evaluation of survival data and two new rank order statistics arising in its
-    consideration, Cancer Chemotherapy Reports 50.
+    Source: Mantel, N. (1966), Evaluation of survival data and two new rank order statistics arising
+    in its consideration, Cancer Chemotherapy Reports 50.
 
-    Examples
-    --------
     >>> lives = pl.DataFrame({"family": ["spread"] * 20, "t_open": [0] * 20,
     ...     "duration_s": [10.0 + k for k in range(10)] + [50.0 + k for k in range(10)],
     ...     "entry_s": [0.0] * 20, "observed": [1] * 20, "kind": ["closed"] * 20,

@@ -46,10 +46,8 @@ def triggering(times: Integers, minutes: Integers) -> tuple[float, float] | None
     minutes, sorted. Without bursts returns 0 and NaN. Returns None for fewer than 3 days, and if
     bursts last so long that buckets of 3 hours show less than a third of the rise.
 
-    References
-    ----------
-    Hawkes, A. G. (1971), Spectra of some self-exciting and mutually exciting point processes,
-    Biometrika 58.
+    Source: Hawkes, A. G. (1971), Spectra of some self-exciting and mutually exciting point
+    processes, Biometrika 58.
     """
     minute = times // FINEST_S
     minute = minute[np.isin(minute, minutes)]
@@ -234,13 +232,9 @@ def clustering(
     Raises `InputError`: As `survival`. ``bucket_s`` does not divide an hour. ``draws`` is not a
     whole number from 99.
 
-    References
-    ----------
-    Hardiman, S. J. and Bouchaud, J.-P. (2014), Branching-ratio approximation for the self-exciting
-    Hawkes process, Physical Review E 90: the triggered share.
+    Source: Hardiman, S. J. and Bouchaud, J.-P. (2014), Branching-ratio approximation for the
+    self-exciting Hawkes process, Physical Review E 90: the triggered share.
 
-    Examples
-    --------
     Thirty events at the beginning of hours, three at a time.
 
     >>> opened = [3_600 * (k // 3) + k % 3 for k in range(30)]
@@ -473,13 +467,9 @@ def magnitudes(
 
     Raises `InputError`: A column is missing or of another type. Lifecycles are of several windows.
 
-    References
-    ----------
-    Hill, B. M. (1975), A simple general approach to inference about the tail of a distribution,
-    Annals of Statistics 3.
+    Source: Hill, B. M. (1975), A simple general approach to inference about the tail of a
+    distribution, Annals of Statistics 3.
 
-    Examples
-    --------
     >>> lives = pl.DataFrame({"family": "spread", "t_open": [0, 600, 1200, 1800],
     ...     "duration_s": 30.0, "entry_s": 0.0, "observed": [1] * 4, "kind": "closed",
     ...     "known_until": [3600] * 4, "window_start": [0] * 4, "window_end": [3600] * 4,

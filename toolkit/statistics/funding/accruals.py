@@ -26,13 +26,6 @@ def accruals(found: LegSettlements, question: Question, *columns: str) -> pl.Dat
     ``found.rows``), trajectory, leg, ts (s), rate_per_hour, accrues_from and accrues_until (s,
     within the window). Settlements that paid for nothing in the window, or with an unknown
     interval, have no row.
-
-    >>> from toolkit.statistics.funding.settlements import settlements
-    >>> rows = {"trajectory": ["a"], "ts": [28800], "buy_rate": [0.0], "sell_rate": [8e-4]}
-    >>> hours = {"buy_interval_hours": [None], "sell_interval_hours": [8]}
-    >>> found = settlements(pl.DataFrame(rows | hours))
-    >>> accruals(found, Question("rows/1", 3600, 90000)).rows()
-    [(0, 'a', 'sell', 28800, 0.0001, 3600.0, 28800.0)]
     """
     ts, interval_s = pl.col("ts"), 3600 * pl.col("interval_hours")
     follows = (ts - before("ts")) <= (1 + TOLERANCE) * interval_s

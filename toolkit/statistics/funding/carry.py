@@ -161,23 +161,19 @@ def holdings(
 
     {columns}
 
-    References
-    ----------
-    Lazarus, E., Lewis, D. J., Stock, J. H. and Watson, M. W. (2018), HAR inference: recommendations
-    for practice, Journal of Business and Economic Statistics 36. Hall, P. (1992), On the removal of
-    skewness by transformation, Journal of the Royal Statistical Society B 54. Woodruff, R. S.
-    (1952), Confidence intervals for medians and other position measures, Journal of the American
-    Statistical Association 47. Memory: Whittle, P. (1953), Estimation and information in stationary
-    time series, Arkiv for Matematik 2. Granger, C. W. J. and Joyeux, R. (1980), An introduction to
-    long-memory time series models and fractional differencing, Journal of Time Series Analysis 1.
-    The definitions of carry and of break-even are the field's own.
-
     Raises `InputError`: As `toolkit.statistics.funding.summary`. A length is invalid, a notional is
     not above 0, or a style opens no position. ``prices`` lack a column, have a row twice, or are
     given with ``funding_only``.
 
-    Examples
-    --------
+    Source: Lazarus, E., Lewis, D. J., Stock, J. H. and Watson, M. W. (2018), HAR inference:
+    recommendations for practice, Journal of Business and Economic Statistics 36. Hall, P. (1992),
+    On the removal of skewness by transformation, Journal of the Royal Statistical Society B 54.
+    Woodruff, R. S. (1952), Confidence intervals for medians and other position measures, Journal of
+    the American Statistical Association 47. Memory: Whittle, P. (1953), Estimation and information
+    in stationary time series, Arkiv for Matematik 2. Granger, C. W. J. and Joyeux, R. (1980), An
+    introduction to long-memory time series models and fractional differencing, Journal of Time
+    Series Analysis 1. The definitions of carry and of break-even are the field's own.
+
     Ten days at 3 bps per 8 h, against a spot leg, while the spread falls by 1 bps a day.
 
     >>> frame = pl.DataFrame({"trajectory": "BTC_USDT:KRAKEN.spot:BINANCE.futures",

@@ -32,10 +32,6 @@ def with_apr(frame: Frame) -> pl.DataFrame:
     ``frame`` has rate (fraction per its interval, positive if longs pay shorts) and interval_hours
     (h). Added are rate_pct_8h (percent per 8 h) and funding_apr_pct (percent a year), null if the
     rate is null or the interval not above 0.
-
-    >>> frame = pl.DataFrame({"rate": [0.125, 1.0], "interval_hours": [4.0, None]})
-    >>> with_apr(frame).select("rate_pct_8h", "funding_apr_pct").rows()
-    [(25.0, 27375.0), (None, None)]
     """
     checked_columns(frame, "rate", "interval_hours", keyed=False)
     hours = pl.col("interval_hours")
@@ -65,13 +61,6 @@ def settled(rows: pl.DataFrame) -> pl.DataFrame:
     first row within a tenth of an interval after a calendar time is the settlement. A leg's first
     row is one only if the next row is further away than the calendar time: else an earlier row may
     have been cut off.
-
-    >>> rows = pl.DataFrame({"leg_number": [0] * 17, "rate": 2e-4,
-    ...     "ts": [3600 * hour for hour in range(17)], "declared_hours": 8.0})
-    >>> settled(rows).filter(~pl.col("in_force"))["ts"].to_list()
-    [0, 28800, 57600]
-    >>> settled(rows.with_columns(declared_hours=None))["undecided"].all()
-    True
     """
     declared, interval_s = pl.col("declared_hours"), 3600 * pl.col("hours")
     marked = collected(

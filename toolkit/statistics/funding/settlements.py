@@ -46,12 +46,6 @@ def without_duplicates(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 
     Before that, rows within half an hour are merged in any case, as no leg settles sooner than
     hourly. The first on the hour stays, else the first.
-
-    >>> rows = pl.DataFrame({"leg_number": [0] * 4, "ts": [0, 28800, 28920, 57600], "rate": 1e-4,
-    ...     "declared_hours": 8.0})
-    >>> kept, left_out = without_duplicates(rows)
-    >>> kept.select("ts", "n_duplicates").rows(), left_out["ts"].to_list()
-    ([(0, 0), (28800, 1), (57600, 0)], [28920])
     """
     declared = _declared_half_s()
     known = declared

@@ -148,11 +148,6 @@ def by_polls(results: pl.DataFrame, polls: PollCount) -> pl.DataFrame:
     ``method`` is marked. After ``n_expected`` comes ``not_tracked`` (count), the answers without
     the pair, which count as answered. ``more_than_expected``, which is by bars, is removed. Of rows
     that count no bars, such as episodes, only coverage and method change.
-
-    >>> row = {"trajectory": "a", "n": 3, "n_null": 0, "n_expected": 9, "coverage": 0.1,
-    ...        "longest_gap_s": 90, "method": "quality.coverage/3"}
-    >>> by_polls(pl.DataFrame([row]), PollCount(6, 2)).row(0)
-    ('a', 3, 0, 8, 3, 0.75, 0, 'quality.coverage/3, polls/2')
     """
     tracked = pl.col("n") + pl.col("n_null")
     results = results.with_columns(

@@ -303,13 +303,9 @@ def flags(
 
     Raises `InputError`: As `coverage` and `lead_lag`. A threshold is not a number, or not above 0.
 
-    References
-    ----------
-    A random walk has moved by so much in that time: Hayashi, T. and Yoshida, N. (2005), On
+    Source: A random walk has moved by so much in that time: Hayashi, T. and Yoshida, N. (2005), On
     covariance estimation of non-synchronously observed diffusion processes, Bernoulli 11.
 
-    Examples
-    --------
     A contract of 1,000 coins against the coin.
 
     >>> frame = pl.DataFrame({"trajectory": ["PEPE_USDT:AURORA.futures:BOREAS.spot"] * 3,

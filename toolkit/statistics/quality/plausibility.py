@@ -86,10 +86,6 @@ def level_breaks(level: pl.Expr, apart_bps: float = APART_BPS) -> pl.Expr:
     ``level`` is a natural logarithm. A break is a ratio within ``apart_bps`` of 10 or a tenth, or
     beyond 100-fold less that. A fall by 60 % or to a fifth is none, and a return to the level
     before is a second break.
-
-    >>> prices = pl.DataFrame({"price": [100.0, 40.0, 0.04, 0.041]})
-    >>> prices.select(level_breaks(pl.col("price").log())).to_series().to_list()
-    [None, False, True, False]
     """
     size, near = (level - level.shift(1)).abs(), apart_bps / 1e4
     return ((size - _TENFOLD).abs() <= near) | (size >= 2 * _TENFOLD - near)
@@ -101,10 +97,6 @@ def sentinel_marks(price: pl.Expr) -> pl.Expr:
     2 are the largest numbers of 31, 32, 53, 63 and 64 bits and 2^53, at any power of ten, to 11
     digits. 1 are six nines or more, from 1,000 on, which a real price may be beside others nearby.
     A price not above 0, such as -1, is not an observation.
-
-    >>> prices = pl.DataFrame({"price": [92233720368.54776, 21.47483647, 9999.99, 9999.9, 1.0]})
-    >>> prices.select(sentinel_marks(pl.col("price"))).to_series().to_list()
-    [2, 2, 1, 0, 0]
     """
     decades = price.log10()
     digits = decades - decades.floor()

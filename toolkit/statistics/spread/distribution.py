@@ -82,15 +82,10 @@ def half_life(
 
     {columns}
 
-    References
-    ----------
-    Stock, J. H. (1991), Confidence intervals for the largest autoregressive root in US
-    macroeconomic time series, Journal of Monetary Economics 28.
-    Hall, A. (1989), Testing for a unit root in the presence of moving average errors, Biometrika
-    76.
+    Source: Stock, J. H. (1991), Confidence intervals for the largest autoregressive root in US
+    macroeconomic time series, Journal of Monetary Economics 28. Hall, A. (1989), Testing for a unit
+    root in the presence of moving average errors, Biometrika 76.
 
-    Examples
-    --------
     A week of minutes whose deviations halve in 23 minutes, read with some noise.
 
     >>> import random

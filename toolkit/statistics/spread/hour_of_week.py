@@ -97,14 +97,10 @@ def hour_of_week(
 
     Raises `InputError`: As `coverage`.
 
-    References
-    ----------
-    Lazarus, E., Lewis, D. J., Stock, J. H. and Watson, M. W. (2018), HAR inference: recommendations
-    for practice, Journal of Business and Economic Statistics 36. Hall, P. (1992), On the removal of
-    skewness by transformation, Journal of the Royal Statistical Society B 54.
+    Source: Lazarus, E., Lewis, D. J., Stock, J. H. and Watson, M. W. (2018), HAR inference:
+    recommendations for practice, Journal of Business and Economic Statistics 36. Hall, P. (1992),
+    On the removal of skewness by transformation, Journal of the Royal Statistical Society B 54.
 
-    Examples
-    --------
     Five weeks of hours, of which noon on Monday is 10 bps higher.
 
     >>> noon = 4 * 86_400 + 12 * 3_600  # Monday, 1970-01-05

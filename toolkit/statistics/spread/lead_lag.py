@@ -49,11 +49,9 @@ def discovery_shares(rows: pl.DataFrame, sell: str) -> pl.DataFrame:
     ``step_s``, and the sell leg's in the column ``sell``. A run has at least 300 of them. The
     columns are number and `SHARES` (null for a short run, NaN without a correction).
 
-    References
-    ----------
-    Gonzalo, J. and Granger, C. (1995), Journal of Business and Economic Statistics 13. Hasbrouck,
-    J. (1995), One security, many markets: determining the contributions to price discovery, Journal
-    of Finance 50.
+    Source: Gonzalo, J. and Granger, C. (1995), Journal of Business and Economic Statistics 13.
+    Hasbrouck, J. (1995), One security, many markets: determining the contributions to price
+    discovery, Journal of Finance 50.
     """
     found = []
     fine = rows.filter(pl.col("step_s") <= MOST_STEP_S)
@@ -146,13 +144,9 @@ def lead_lag(
 
     Raises `InputError`: As `coverage`. ``max_lag_steps`` is not a whole number from 1 to 720.
 
-    References
-    ----------
-    Huth, N. and Abergel, F. (2014), High frequency lead/lag relationships: empirical facts, Journal
-    of Empirical Finance 26.
+    Source: Huth, N. and Abergel, F. (2014), High frequency lead/lag relationships: empirical facts,
+    Journal of Empirical Finance 26.
 
-    Examples
-    --------
     A sell leg that repeats the buy leg's price a minute later.
 
     >>> import random
@@ -338,22 +332,12 @@ def hayashi_yoshida(
     InputError
         As `coverage`. ``lags_s`` has no lag, or one that is not a whole number from 0.
 
-    References
-    ----------
-    Hayashi, T. and Yoshida, N. (2005), On covariance estimation of non-synchronously observed
-    diffusion processes, Bernoulli 11.
+    Source: Hayashi, T. and Yoshida, N. (2005), On covariance estimation of non-synchronously
+    observed diffusion processes, Bernoulli 11.
 
-    Examples
-    --------
-    >>> frame = pl.DataFrame(
-    ...     {
-    ...         "trajectory": ["a"] * 4,
-    ...         "ts": [0, 2, 3, 5],
-    ...         "buy_price": [1.0, math.e, None, 1.0],
-    ...         "sell_price": [1.0, None, math.e, 1.0],
-    ...     }
-    ... )
-    >>> hayashi_yoshida(frame, lags_s=[0]).select("buy_n", "covariance").row(0)
+    >>> buy = pl.DataFrame({"ts": [0, 2, 5], "price": [1.0, math.e, 1.0]})
+    >>> sell = pl.DataFrame({"ts": [0, 3, 5], "price": [1.0, math.e, 1.0]})
+    >>> hayashi_yoshida(buy, sell, lags_s=[0]).select("buy_n", "covariance").row(0)
     (3, 1.0)
     """
     lags = None if lags_s is None else _lags(lags_s)

@@ -77,17 +77,12 @@ def stationarity(
 
     Raises `InputError`: As `coverage`. ``adf_lags`` is not a whole number from 0.
 
-    References
-    ----------
-    MacKinnon, J. G. (1994), Approximate asymptotic distribution functions for unit-root and
-    cointegration tests, Journal of Business and Economic Statistics 12.
-    MacKinnon, J. G. (2010), Critical values for cointegration tests, Queen's Economics Department
-    Working Paper 1227.
-    Lo, A. W. and MacKinlay, A. C. (1988), Stock market prices do not follow random walks: evidence
-    from a simple specification test, Review of Financial Studies 1.
+    Source: MacKinnon, J. G. (1994), Approximate asymptotic distribution functions for unit-root and
+    cointegration tests, Journal of Business and Economic Statistics 12. MacKinnon, J. G. (2010),
+    Critical values for cointegration tests, Queen's Economics Department Working Paper 1227. Lo, A.
+    W. and MacKinlay, A. C. (1988), Stock market prices do not follow random walks: evidence from a
+    simple specification test, Review of Financial Studies 1.
 
-    Examples
-    --------
     >>> import random
     >>> draw, level, values = random.Random(1), 0.0, []
     >>> for _ in range(2_000):

@@ -82,16 +82,13 @@ def tail_index(
 
     Raises `InputError`: As `coverage`.
 
-    References
-    ----------
-    Hill, B. M. (1975), A simple general approach to inference about the tail of a distribution,
-    Annals of Statistics 3. Hsing, T. (1991), On tail index estimation using dependent data, Annals
-    of Statistics 19. Bell, R. M. and McCaffrey, D. F. (2002), Bias reduction in standard errors for
-    linear regression with multi-stage samples, Survey Methodology 28. Satterthwaite, F. E. (1946),
-    An approximate distribution of estimates of variance components, Biometrics Bulletin 2.
+    Source: Hill, B. M. (1975), A simple general approach to inference about the tail of a
+    distribution, Annals of Statistics 3. Hsing, T. (1991), On tail index estimation using dependent
+    data, Annals of Statistics 19. Bell, R. M. and McCaffrey, D. F. (2002), Bias reduction in
+    standard errors for linear regression with multi-stage samples, Survey Methodology 28.
+    Satterthwaite, F. E. (1946), An approximate distribution of estimates of variance components,
+    Biometrics Bulletin 2.
 
-    Examples
-    --------
     >>> sizes = [(k / 6000) ** (-1 / 3) for k in range(1, 6001)]
     >>> ts = [60 * k for k in range(6000)]
     >>> frame = pl.DataFrame({"trajectory": ["a"] * 6000, "ts": ts, "spread_log_bps": sizes})
