@@ -3,8 +3,10 @@
 `quality` measures how much of a window was observed, `prices` how a price moved, `spread` the level
 and movement of a spread, `fees` what costs leave of it, `funding` what a position in two legs
 receives, `events` what detected events did, `survival` their median life. `passes` applies several
-of them to rows that come some trajectories at a time, `explain` says in words how a figure came
-about. `core.contract` and `core.kernel` have the conventions that they share.
+of them to rows that come some trajectories at a time, `explain` says how a figure came about.
+
+Each raises `InputError` for a frame that lacks a column or has it in another type, and for an empty
+window. `core.contract` and `core.kernel` have the conventions that they share.
 """
 
 from __future__ import annotations

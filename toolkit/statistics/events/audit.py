@@ -178,8 +178,8 @@ def price_moves(prices: Frame, move_s: int) -> pl.DataFrame:
 
     {columns}
 
-    Raises `InputError`: A column is missing or of another type. A trajectory or ts is null, or two
-    rows share both. ``move_s`` is not a whole number of seconds from 1.
+    Raises `InputError`: A trajectory or ts is null, or two rows share both. ``move_s`` is not a
+    whole number of seconds from 1.
 
     >>> prices = pl.DataFrame({"trajectory": "A_B:X.spot", "ts": [0, 60, 120],
     ...     "price": [100.0, 103.0, 102.0]})
@@ -389,8 +389,7 @@ def audited(
 
     ``enter_bps`` (Float64), ``window_start``, ``window_end``, ``method``, ``params_hash`` follow.
 
-    Raises `InputError`: As `toolkit.statistics.spread.episodes`. A column is missing or of another
-    type. ``family`` has no episodes.
+    Raises `InputError`: As `toolkit.statistics.spread.episodes`. ``family`` has no episodes.
 
     >>> spreads = pl.DataFrame({"trajectory": "A_B:X.spot:Y.spot", "ts": [0, 60, 120, 180],
     ...     "spread_bps": [10.0, 80.0, 70.0, 10.0]})
@@ -523,8 +522,6 @@ def audit(rows: pl.DataFrame, *, by: Sequence[str] = ()) -> pl.DataFrame:
 
     ``enter_bps``, ``window_start``, ``window_end``, ``method`` and ``params_hash`` of ``rows``
     follow. Recall may be below 1 because the service requires more than one bar.
-
-    Raises `InputError`: A column is missing or of another type.
 
     Source: Clopper, C. J. and Pearson, E. S. (1934), The use of confidence or fiducial limits,
     Biometrika 26.

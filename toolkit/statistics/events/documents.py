@@ -39,8 +39,6 @@ def detections(events: pl.DataFrame, *, placed: bool = True) -> pl.DataFrame:
 
     {columns}
 
-    Raises `InputError`: A column is missing or of another type.
-
     >>> events = pl.DataFrame({"family": ["splash"], "event_id": ["s1"], "symbol": ["A_USDT"],
     ...     "event_type": ["splash.dump"], "lifecycle": [None], "ts": [60], "buy_exchange": ["X"],
     ...     "buy_market": ["spot"], "sell_exchange": [None], "sell_market": [None]})
@@ -121,15 +119,13 @@ def identified(events: Rows) -> Rows:
 
     - ``event`` (String): shared by all documents of one event of a family: ``event_id`` if the
       service sent one. An id that begins with ``sha256:`` was made for one document, so symbol and
-      legs replace it. A pump and a dump of one leg that overlap are then one event that opened
-      twice: which close belongs to which is a guess, and lifetimes are null.
+      legs replace it. As a pump and a dump of one leg that overlap are then one event, its
+      lifetimes are null.
     - ``legs`` (String): the legs in words, null if the document has none.
     - ``size`` (Float64): the largest spread so far, else the magnitude (both percent), else the
       differential (percent per 8 h), else null.
-    - ``role`` (String): a `toolkit.market.EventRole`, null without an event type, or if neither it
-      nor the lifecycle is known.
-
-    Raises `InputError` for a column that is missing or of another type.
+    - ``role`` (String): a `toolkit.market.EventRole`, null if neither event type nor lifecycle is
+      known.
 
     >>> events = pl.DataFrame({"event_id": ["s1", "sha256:ab"], "symbol": "A_B",
     ...     "event_type": ["spread.opened", "splash.gone"], "lifecycle": ["open", "closed"],
@@ -248,8 +244,8 @@ def channels(
 
     {columns}
 
-    Raises `InputError`: Fewer than two channels. A column is missing or of another type. A family,
-    an event_id or a ts_ms is null. There is neither a window nor a document.
+    Raises `InputError`: Fewer than two channels. A family, an event_id or a ts_ms is null. There is
+    neither a window nor a document.
 
     >>> ids = {"family": ["spread"] * 3, "event_id": ["a", "b", "c"], "event_type": ["o"] * 3,
     ...     "ts_ms": [1_000, 2_000, 3_000]}

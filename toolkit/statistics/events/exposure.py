@@ -260,8 +260,6 @@ def with_groups(lives: pl.DataFrame) -> pl.DataFrame:
 
     {columns}
 
-    Raises `InputError`: A column is missing or of another type.
-
     >>> lives = pl.DataFrame({"t_open": [90_000], "legs": ["Y.spot → X.futures"], "size": [2.9]})
     >>> with_groups(lives).select("hour", "exchange", "size_from").row(0)
     (1, 'X + Y', 2.0)

@@ -351,8 +351,8 @@ def lifecycles(
 
     {columns}
 
-    Raises `InputError`: A column is missing or of another type. A family, event_type, ts or key is
-    null. The window is empty. ``key`` is not a column.
+    Raises `InputError`: A family, event_type, ts or key is null. The window is empty. ``key`` is
+    not a column.
 
     >>> frame = pl.DataFrame({"family": "spread", "event_id": ["a", "a", "b", "c"],
     ...     "event_type": ["spread.opened", "spread.closed", "spread.opened", "spread.closed"],

@@ -122,9 +122,8 @@ def positions(
 
     {columns}
 
-    Raises `InputError`: A column is missing or of another type. Lifecycles are of several windows.
-    A number is out of range, or a delay is there twice. ``style`` opens no position. No step is
-    known.
+    Raises `InputError`: Lifecycles are of several windows. A number is out of range, or a delay is
+    there twice. ``style`` opens no position. No step is known.
 
     A spread of 80 bps is seen a minute after the event, and 20 bps after its close.
 
@@ -404,8 +403,7 @@ def payoff(rows: pl.DataFrame, *, by: Sequence[str] = (), cluster: str = "path")
     ``style``, ``notional``, ``fee_model``, ``fee_model_hash``, ``window_start``, ``window_end``,
     ``method`` and ``params_hash`` are last. No rows give no rows.
 
-    Raises `InputError`: A column is missing or of another type. The rows are of several calls of
-    `positions`.
+    Raises `InputError`: The rows are of several calls of `positions`.
 
     Source: Field, C. A. and Welsh, A. H. (2007), Bootstrapping clustered data, Journal of the Royal
     Statistical Society B 69.

@@ -136,8 +136,7 @@ def study(
 
     ``window_start``, ``window_end`` (of the events given), ``method`` and ``params_hash`` are last.
 
-    Raises `InputError`: A column is missing or of another type. A number is out of range. There is
-    no event.
+    Raises `InputError`: A number is out of range. There is no event.
 
     Source: MacKinlay, A. C. (1997), Event studies in economics and finance, Journal of Economic
     Literature 35.

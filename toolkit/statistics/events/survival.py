@@ -221,9 +221,8 @@ def survival(
 
     {columns}
 
-    Raises `InputError`: A column is missing or of another type. The lifecycles are of several
-    windows. A column of ``by`` is not there. ``cluster`` is not a kind of these, or needs a symbol
-    or legs that are not there.
+    Raises `InputError`: The lifecycles are of several windows. A column of ``by`` is not there.
+    ``cluster`` is not a kind of these, or needs a symbol or legs that are not there.
 
     Source: Kaplan, E. L. and Meier, P. (1958), Journal of the American Statistical Association 53.
     Brookmeyer, R. and Crowley, J. (1982), Biometrics 38. Delayed entry: Klein, J. P. and

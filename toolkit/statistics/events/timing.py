@@ -465,7 +465,7 @@ def magnitudes(
 
     ``window_start``, ``window_end``, ``method`` and ``params_hash`` are last.
 
-    Raises `InputError`: A column is missing or of another type. Lifecycles are of several windows.
+    Raises `InputError`: Lifecycles are of several windows.
 
     Source: Hill, B. M. (1975), A simple general approach to inference about the tail of a
     distribution, Annals of Statistics 3.

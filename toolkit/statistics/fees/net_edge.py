@@ -54,9 +54,9 @@ def net_edge(
 
     {columns}
 
-    Raises `InputError`: A column is missing or of another type. A key is null, doubled or not of
-    two legs. ``notional`` or ``exit_bps`` is not a number, or ``style`` not one of `Style`. The
-    table has entries and the cost of no row: the message names what is missing.
+    Raises `InputError`: A key is null, doubled or not of two legs. ``notional`` or ``exit_bps`` is
+    not a number, or ``style`` not one of `Style`. The table has entries and the cost of no row: the
+    message names what is missing.
 
     >>> frame = pl.DataFrame({"trajectory": "BTC_USDT:BINANCE.spot:KRAKEN.spot",
     ...     "ts": [1700000000, 1700000060], "spread_bps": [80.0, -20.0]})

@@ -84,16 +84,15 @@ def persistence(
     (`toolkit.statistics.funding.differential`): positive if long buy, short sell receives. Shares
     are of the time in which it is known, in ``[start, end)``.
 
-    - Within ``band_apr_pct`` of 0, edges included, the differential has no sign. The default is 0.
-      The cost of a round trip over the days held is a useful band.
+    - Within ``band_apr_pct`` of 0 (default: 0), edges included, the differential has no sign. The
+      cost of a round trip over the days held is a useful band.
     - A flip is a change of sign, also through the band. A run of one sign ends at the band. Neither
       crosses unknown time.
     - ``same_sign_share`` is counted at the times at which a leg settles.
     - Autocorrelation and carry to noise are of what accrued in buckets of 8 h from 00:00 UTC that
       both legs cover in full. Pairs are exactly the lag apart.
     - Carry to noise is the mean over the standard deviation, for a year of 1095 buckets. The
-      deviation is that of Newey and West (1987) with 8 lags and Bartlett weights, as persistent
-      carry is less certain than independent carry.
+      deviation is that of Newey and West (1987) with 8 lags and Bartlett weights.
     - A cap is the exchange's (`toolkit.market.venues`), else a leg's largest or smallest rate at
       one interval, if reached twice or more. The baseline is the exchange's, else 0.01 % per 8 h.
       Rates at either may be cut off.

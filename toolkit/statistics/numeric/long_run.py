@@ -1,20 +1,17 @@
 """The error of a mean of values over time, against their long-run mean.
 
 It is that of the slow part of the values: the mean square of their sums with cosines of 1 to B half
-waves over the time. These sums vary as the mean itself does if values remember less than the time
-of the last wave, and B of them give Student's t with B degrees of freedom (Lazarus and others 2018,
+waves over the time, which give Student's t with B degrees of freedom (Lazarus and others 2018,
 `moments_of`, `slow_variance`).
 
-If values remember longer, as funding often does, the mean varies more than any wave that fits into
-the time, and the values do not tell by how much. So their memory is judged first (`memories`): the
-squares of the cosine sums of a series are exponential draws about its spectrum (Whittle 1953). The
-spectra compared are those of a decay of any length (an AR(1) with noise) and of a memory without
-length (a fractional difference of order d, Granger and Joyeux 1980), with equal priors. The mean
-has an interval if the posterior chance that d is above 0.2, or that the decay takes more than a
-sixth of the time, is below 0.3.
+If values remember longer than the last wave, as funding often does, the mean varies more than these
+sums. So their memory is judged first (`memories`): the squares of the cosine sums are exponential
+draws about the spectrum (Whittle 1953), which is compared with those of a decay of any length (an
+AR(1) with noise) and of a memory without length (a fractional difference of order d, Granger and
+Joyeux 1980), with equal priors. The mean has an interval if the posterior chance that d is above
+0.2, or that the decay takes more than a sixth of the time, is below 0.3.
 
-If most is earned at a few times, the mean is mostly below the true one, and less certain the higher
-it is. So the ends of an interval are moved by the skewness of the sum (Hall 1992, `ends_of`).
+The ends of an interval are moved by the skewness of the sum (Hall 1992, `ends_of`).
 """
 
 from __future__ import annotations

@@ -145,9 +145,9 @@ def by_polls(results: pl.DataFrame, polls: PollCount) -> pl.DataFrame:
     ``results`` has the columns of `coverage`, of rows that answer these polls, over one window.
     ``n_expected`` becomes the polls due, ``coverage`` the share of them answered (null if none was
     due), ``longest_gap_s`` the longest time of more than 1.5 periods between two answers, and
-    ``method`` is marked. After ``n_expected`` comes ``not_tracked`` (count), the answers without
-    the pair, which count as answered. ``more_than_expected``, which is by bars, is removed. Of rows
-    that count no bars, such as episodes, only coverage and method change.
+    ``method`` is marked. ``not_tracked`` (count) is added: the answers without the pair, which
+    count as answered. ``more_than_expected`` is removed. Of rows that count no bars, such as
+    episodes, only coverage and method change.
     """
     tracked = pl.col("n") + pl.col("n_null")
     results = results.with_columns(

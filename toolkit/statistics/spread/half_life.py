@@ -231,11 +231,10 @@ class Reversion(NamedTuple):
 def reversion(decay: Decay, noise_share: Floats) -> Reversion:
     """Estimate the half-lives, and their 95 % intervals, from the sums over triples.
 
-    The distribution without reversion assumes that the sum's error comes from the spread itself. If
-    times without a triple weigh some steps more than others, part of it is normal. Each point then
-    lies between the table's and the normal's, by the spread's own share of the error
-    (`_own_share`). If more than 5 % of the variance is noise, the estimate and the lower bound are
-    those of the normal, which widens the interval.
+    The table without reversion assumes that the sum's error comes from the spread itself. If times
+    without a triple weigh some steps more than others, part of it is normal: each point lies
+    between the table's and the normal's (`_own_share`). If more than 5 % of the variance is noise,
+    the estimate and the lower bound are those of the normal, which widens the interval.
     """
     with np.errstate(all="ignore"):
         freedom = decay.b**2 / decay.bb
@@ -318,10 +317,10 @@ _LOW = 0.125
 def half_lags(held: Observations, level: Floats) -> Floats:
     """Find the first lag, in steps, at which each autocorrelation is at most half of a level.
 
-    Lags double. Between two of them the logarithm of the autocorrelation is taken as straight, or
-    the autocorrelation itself if it falls further than that of one speed. Lags go up to half of the
-    span, as long as 100 pairs are so far apart. The result is infinite if none is low enough, and 0
-    if the first one is.
+    Lags double, up to half of the span, as long as 100 pairs are so far apart. Between two of them
+    the logarithm of the autocorrelation is taken as straight, or the autocorrelation itself if it
+    falls further than that of one speed. The result is infinite if none is low enough, and 0 if the
+    first one is.
     """
     found = np.where(level > 0, np.inf, np.nan)
     before_lag, before = np.zeros(len(level)), level.copy()

@@ -327,10 +327,8 @@ def hayashi_yoshida(
 
     {columns}
 
-    Raises
-    ------
-    InputError
-        As `coverage`. ``lags_s`` has no lag, or one that is not a whole number from 0.
+    Raises `InputError`: Two rows of one leg share a time. ``lags_s`` has no lag, or one that is not
+    a whole number.
 
     Source: Hayashi, T. and Yoshida, N. (2005), On covariance estimation of non-synchronously
     observed diffusion processes, Bernoulli 11.
