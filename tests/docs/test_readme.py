@@ -266,18 +266,6 @@ def ran(tmp_path: Path, *fenced: str) -> int:
     return run(blocks(page), tmp_path)
 
 
-def test_python_blocks_share_a_namespace_and_a_directory_with_the_terminal(tmp_path: Path) -> None:
-    made = ran(
-        tmp_path,
-        "sh echo 41 > n.txt",
-        "python from pathlib import Path\nn = int(Path('n.txt').read_text())",
-        "python >>> m = n + 1\n>>> print(m, 'rows')\n42 ...",
-        "python assert m == 42; Path('m.txt').write_text(str(m))",
-        "console $ cat m.txt\n42",
-    )
-    assert made == 5
-
-
 @pytest.mark.slow
 def test_a_terminal_keeps_directory_variables_and_background_processes(tmp_path: Path) -> None:
     pid = tmp_path / "pid"

@@ -143,11 +143,6 @@ def test_a_result_calls_no_two_of_its_columns_the_same() -> None:
     assert doubled == set()
 
 
-def test_each_function_that_returns_a_result_is_tried() -> None:
-    tried = {result for result, *_ in calls()}
-    assert set(DESCRIBED.values()) - tried == UNTRIED
-
-
 def declared() -> list[Column]:
     return [each for _, each in columns._first().values()]
 

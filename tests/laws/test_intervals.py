@@ -47,16 +47,3 @@ def test_a_clip_holds_exactly_the_seconds_in_the_window(a, window) -> None:
 @given(PAIRS)
 def test_a_total_counts_each_second_once(a) -> None:
     assert total_s(a) == len(seconds(a))
-
-
-@given(PAIRS, PAIRS)
-def test_what_is_taken_away_and_what_is_left_make_the_whole(a, b) -> None:
-    assert union([*difference(a, b), *intersection(a, b)]) == union(a)
-    assert total_s(difference(a, b)) + total_s(intersection(a, b)) == total_s(a)
-
-
-@given(st.permutations([(0, 5), (3, 9), (9, 12), (20, 22), (21, 21)]))
-def test_the_order_of_the_intervals_does_not_matter(a) -> None:
-    assert union(a) == [(0, 12), (20, 22)]
-    assert difference([(-5, 30)], a) == [(-5, 0), (12, 20), (22, 30)]
-    assert intersection(a, [(4, 21)]) == [(4, 12), (20, 21)]

@@ -129,18 +129,6 @@ def test_asked_is_what_has_begun_is_reachable_and_not_answered(window, answered,
     assert asked == union(asked)
 
 
-@given(WINDOWS, STRETCHES, EDGES)
-def test_what_is_missing_is_asked_and_what_is_asked_is_missing_or_not_yet_known(
-    window, answered, edge
-) -> None:
-    asked = seconds(to_ask(window, answered, edge))
-    for interval, state in known(window, answered, [], edge):
-        if state is LedgerState.MISSING:
-            assert seconds([interval]) <= asked
-        elif state is not LedgerState.UNKNOWN:
-            assert not seconds([interval]) & asked
-
-
 @given(WINDOWS, EDGES)
 def test_what_is_recorded_is_all_that_can_no_longer_change_and_nothing_else(answer, edge) -> None:
     assert seconds(final_part(answer, edge)) == {
@@ -155,12 +143,6 @@ def test_emptiness_after_the_newest_row_is_believed_after_a_day(tail_ts: int | N
     assert found == [(0, edge.final_before)]
     for second in (edge.final_before - 1, edge.final_before):
         assert may_change(second, edge) == (second == edge.final_before)
-
-
-@given(WINDOWS, EDGES)
-def test_a_later_clock_never_takes_back_what_was_recorded(answer, edge) -> None:
-    later = replace(edge, served_at=edge.served_at + 100)
-    assert seconds(final_part(answer, edge)) <= seconds(final_part(answer, later))
 
 
 def test_while_no_step_is_known_a_day_is_taken() -> None:

@@ -36,11 +36,6 @@ def test_a_key_reads_back_as_the_same_trajectory(trajectory: Trajectory) -> None
     assert Trajectory.parse(trajectory.key).key == trajectory.key
 
 
-@given(TRAJECTORIES, TRAJECTORIES)
-def test_two_trajectories_never_share_a_key(one: Trajectory, other: Trajectory) -> None:
-    assert (one.key == other.key) == (one == other)
-
-
 @given(st.text(max_size=30))
 def test_any_text_is_a_trajectory_or_refused_as_an_input(text: str) -> None:
     with contextlib.suppress(InputError):

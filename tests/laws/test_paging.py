@@ -1,4 +1,4 @@
-"""The pager against services that page in every way the specification leaves open.
+"""The pager against services that page in every way left open, also with the oldest rows first.
 
 The services are values: no socket is needed to ask them. The laws are those the coverage ledger
 rests on: at every moment the rows that came are all the rows of the stretches answered for.
@@ -108,11 +108,11 @@ class Service:
 
 @dataclass(frozen=True)
 class Walked:
-    """What came of a walk: its pages, the error that ended it if one did, the ends asked for."""
+    """What came of a walk: its pages, the error that ended it if one did, the questions asked."""
 
     pages: list[Page]
     error: PagingError | None
-    asked: list[int]
+    asked: list[dict[str, str]]
 
     @property
     def rows(self) -> list[Row]:
@@ -139,7 +139,13 @@ def walk(
     answer: Callable[[Request], Response] | None = None,
 ) -> Walked:
     """Page through a window; ``answer`` may stand between the pager and the service."""
-    flow = trajectory_pages(route_to(service, limit), KEY, window, RetryPolicy())
+    return walk_route(route_to(service, limit), answer or service.answer, window)
+
+
+def walk_route(
+    route: HistoryRoute, answer: Callable[[Request], Answer], window: Interval
+) -> Walked:
+    flow = trajectory_pages(route, KEY, window, RetryPolicy())
     walked = Walked([], None, [])
     outcome: Response | None = None
     while True:
@@ -154,9 +160,9 @@ def walk(
             walked.pages.append(step)
         else:
             assert isinstance(step, Send)
-            walked.asked.append(int(dict(step.request.query)["end_time"]))
+            walked.asked.append(dict(step.request.query))
             assert len(walked.asked) < REQUESTS_ALLOWED, "the walk does not end"
-            outcome = (answer or service.answer)(step.request)
+            outcome = answer(step.request)
 
 
 def assert_every_prefix_is_complete(rows: Sequence[Row], window: Interval, walked: Walked) -> None:
@@ -317,7 +323,7 @@ def test_one_page_that_reaches_below_the_window_is_enough_without_end_time() -> 
     walked = walk(Service(SPARSE, ignores_end_time=True), WINDOW)
     assert walked.error is None
     assert_every_prefix_is_complete(SPARSE, WINDOW, walked)
-    assert walked.asked == [200]
+    assert [query["end_time"] for query in walked.asked] == ["200"]
 
 
 @pytest.mark.parametrize("rounding_s", [7, 60])
@@ -357,3 +363,100 @@ def test_an_empty_answer_where_rows_are_known_to_be_is_asked_for_again() -> None
     walked = walk(service, WINDOW, answer=hiccuping)
     assert walked.error is None
     assert_every_prefix_is_complete(TIED, WINDOW, walked)
+
+
+OLDEST_FIRST = replace(
+    BUILT_IN.histories[Family.PRICE],
+    order="oldest_first",
+    ask={"key": "{symbol}", "since": "{start_time}", "until": "{end_time}", "n": "{limit}"},
+    limit=4,
+)
+
+
+@dataclass(frozen=True)
+class Forward:
+    """A service that sends the oldest rows first, from a start on, in one of several ways."""
+
+    rows: tuple[Row, ...]
+    cap: int = 4
+    ends: str = "null"
+    """What the last page says: null, a time, or nothing."""
+    reads_until: bool = True
+    newest_first: bool = False
+    ignores_start: bool = False
+    ignores_limit: bool = False
+    excludes_start: bool = False
+
+    def answer(self, request: Request) -> Answer:
+        query = dict(request.query)
+        since = 0 if self.ignores_start else int(query["since"]) + self.excludes_start
+        until = int(query["until"]) if self.reads_until else 10**9
+        found = sorted(row for row in self.rows if since <= row[0] < until)
+        size = self.cap if self.ignores_limit else min(self.cap, int(query["n"]))
+        page = found[-size:] if self.newest_first else found[:size]
+        items = [{"ts": ts, "price": p, "mark_price": None, "volume": None} for ts, p in page]
+        body: dict[str, object] = {"items": items}
+        if len(found) > size:
+            body["next_end_time"] = page[-1][0]
+        elif self.ends != "nothing":
+            body["next_end_time"] = None if self.ends == "null" else until
+        return Answer(200, {}, json.dumps(body).encode(), "http://h/p")
+
+
+def walk_forward(service: Forward, window: Interval) -> Walked:
+    return walk_route(OLDEST_FIRST, service.answer, window)
+
+
+@st.composite
+def forward_services(draw: st.DrawFn) -> Forward:
+    """Rows with up to three in one second, fewer than a page has, where the end is stated."""
+    times = draw(st.lists(st.integers(0, 2_000), max_size=60))
+    ends, counts = draw(st.sampled_from(["null", "time", "nothing"])), Counter(times)
+    most = 3 if ends == "null" else 1
+    rows = [(ts, float(n)) for ts, count in counts.items() for n in range(min(count, most))]
+    return Forward(
+        tuple(rows), ends=ends, reads_until=draw(st.booleans()), excludes_start=draw(st.booleans())
+    )
+
+
+@given(forward_services(), st.integers(1, 1_500), st.integers(1, 1_500))
+@examples(200)
+def test_every_row_of_the_window_comes_once_and_the_stretches_reach_down(service, start, length):
+    window = Interval(start, start + length)
+    pages = walk_forward(service, window).pages
+    came = [row for page in pages for row in rows_of(page)]
+    assert sorted(came) == sorted(row for row in service.rows if start <= row[0] < window.end)
+    assert union(page.answered for page in pages) == [window]
+    assert [page.answered.end for page in pages] == [
+        window.end,
+        *(page.answered.start for page in pages[:-1]),
+    ]
+    for page in pages:
+        assert page.frame["ts"].to_list() == sorted(page.frame["ts"].to_list(), reverse=True)
+
+
+ROWS = tuple((60 * n, float(n)) for n in range(30))
+FULL = tuple((600, float(n)) for n in range(9))
+
+
+@pytest.mark.parametrize(
+    ("service", "words"),
+    [
+        (Forward(ROWS, newest_first=True), "does not send the oldest rows first"),
+        (Forward(ROWS, ignores_start=True), "ignores the start"),
+        (Forward(ROWS, newest_first=True, ignores_limit=True), "ignores the limit"),
+        (Forward(FULL), "alone fills a page"),
+        (Forward(FULL, excludes_start=True), "alone fills a page"),
+        (Forward(FULL, cap=3, ends="nothing"), "alone fills a page"),
+    ],
+)
+def test_what_cannot_be_shown_to_be_whole_is_refused(service: Forward, words: str) -> None:
+    assert words in str(walk_forward(service, Interval(300, 1_800)).error)
+
+
+@pytest.mark.parametrize("excludes_start", [False, True])
+def test_each_part_has_its_first_row_whether_or_not_the_start_is_included(excludes_start) -> None:
+    rows = tuple((60 * n, float(n)) for n in range(1, 601))
+    pages = walk_forward(Forward(rows, excludes_start=excludes_start), Interval(60, 60 * 601)).pages
+    assert len(pages) > 2
+    assert sorted(ts for page in pages for ts in page.frame["ts"]) == [ts for ts, _ in rows]

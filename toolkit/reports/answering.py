@@ -35,8 +35,8 @@ On = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class OfMany:
-    """The result of many streams and its chart. ``n`` is summed, ``coverage`` averaged."""
+class Computed:
+    """A result and its chart. Over many streams ``n`` is summed, ``coverage`` averaged."""
 
     result: pl.DataFrame
     chart: Figure | None
@@ -79,7 +79,7 @@ class ScreenPart:
     figures: Callable[..., pl.DataFrame]
     order: str
 
-    def __call__(self, workspace: Workspace, part: Part, on: On) -> OfMany:
+    def __call__(self, workspace: Workspace, part: Part, on: On) -> Computed:
         """Measure the series of a part."""
         asked: dict[str, Any] = {"family": self.family, "streams": part.streams, **on}
         costs = asked if workspace.fees is None else {**asked, "fees": workspace.fees}
@@ -88,12 +88,10 @@ class ScreenPart:
         result = result.with_columns(pl.col("trajectory").cast(pl.String)).sort(
             [order_by, "trajectory"], descending=[True, False], nulls_last=True
         )
-        hashes = workspace.measure(row_hashes, *part.window, **asked)
-        n, coverage = int(result["n"].sum()), mean_of(result["coverage"])
-        return OfMany(result, None, n, coverage, _hash_of(hashes))
+        return _screened(workspace, part, result, asked)
 
 
-def _ranked(workspace: Workspace, part: Part, on: On) -> OfMany:
+def _ranked(workspace: Workspace, part: Part, on: On) -> Computed:
     """Rank all series of a kind that are held by a figure.
 
     The figures are those of the statistic that is named as the method.
@@ -103,11 +101,9 @@ def _ranked(workspace: Workspace, part: Part, on: On) -> OfMany:
             raise InputError("option of screen", name, list(_RANKED_BY))
     options: dict[str, Any] = {**part.options, **on}
     result = workspace.screen(*part.window, **options)
-    asked: dict[str, Any] = {"family": options.get("family", Family.SPREAD), **on}
     streams = result["trajectory"].cast(pl.String).to_list()
-    hashes = workspace.measure(row_hashes, *part.window, streams=streams, **asked)
-    n, coverage = int(result["n"].sum()), mean_of(result["coverage"])
-    return OfMany(result, None, n, coverage, _hash_of(hashes))
+    asked = {"family": options.get("family", Family.SPREAD), "streams": streams, **on}
+    return _screened(workspace, part, result, asked)
 
 
 _RANKED_BY = (
@@ -117,12 +113,16 @@ _RANKED_BY = (
 """Options of a screen in a report."""
 
 
-def _hash_of(hashes: pl.DataFrame) -> str:
+def _screened(
+    workspace: Workspace, part: Part, result: pl.DataFrame, asked: dict[str, Any]
+) -> Computed:
+    hashes = workspace.measure(row_hashes, *part.window, **asked)
     named = hashes.with_columns(pl.col("trajectory").cast(pl.String)).sort("trajectory")
-    return hashlib.sha256(named.write_ndjson().encode()).hexdigest()
+    digest = hashlib.sha256(named.write_ndjson().encode()).hexdigest()
+    return Computed(result, None, int(result["n"].sum()), mean_of(result["coverage"]), digest)
 
 
-def _symbol(workspace: Workspace, part: Part, _on: On) -> OfMany:
+def _symbol(workspace: Workspace, part: Part, _on: On) -> Computed:
     """Draw the prices of a symbol's legs, their funding and the symbol's events on one axis.
 
     The result has what each stream has in the window. One without a row is not drawn.
@@ -147,7 +147,7 @@ def _symbol(workspace: Workspace, part: Part, _on: On) -> OfMany:
     rows = [(key, *_held_of(each)) for key, each in held.items()]
     result = pl.DataFrame(rows, schema=_BASIS, orient="row")
     digest = hashlib.sha256("".join(each.data_hash for each in series).encode()).hexdigest()
-    return OfMany(result, chart, int(result["n"].sum()), mean_of(result["coverage"]), digest)
+    return Computed(result, chart, int(result["n"].sum()), mean_of(result["coverage"]), digest)
 
 
 def _held(workspace: Workspace, key: str, part: Part) -> Series | None:
@@ -202,7 +202,7 @@ SCREENS = {
 }
 """The screens of some series, by name."""
 
-OF_MANY: dict[str, Callable[[Workspace, Part, On], OfMany]] = {
+OF_MANY: dict[str, Callable[[Workspace, Part, On], Computed]] = {
     **SCREENS,
     "screen": _ranked,
     "symbol": _symbol,
@@ -247,9 +247,7 @@ def answered(workspace: Workspace, part: Part, read: Read | None = None, **on: A
         return _of_series(part, series, partial(workspace.around, cast("EventSeries", series)))
     if part.what not in OF_MANY:
         raise InputError("part", part.what, list(OF_MANY))
-    found = OF_MANY[part.what](workspace, part, on)
-    basis = (found.n, found.coverage, found.data_hash)
-    return _answered(part, found.result, found.chart, basis)
+    return _answered(part, OF_MANY[part.what](workspace, part, on))
 
 
 def method_of(series: Series, name: str, options: Any) -> Callable[..., Any]:
@@ -270,20 +268,15 @@ def _of_series(part: Part, series: Series, around: Callable[..., pl.LazyFrame]) 
     on = {"on": part.options["on"]} if "on" in part.options else {}
     rows = {name: around(**on) for name in AROUND if name in cast("Any", method).options}
     found = method(**rows, **part.options)
-    basis = _basis(series)
-    if isinstance(found, Figure):
-        return _answered(part, pl.DataFrame(), found, basis)
-    if not isinstance(found, pl.DataFrame):
+    result, chart = pl.DataFrame(), found
+    if isinstance(found, pl.DataFrame):
+        result, chart = found, _chart(series, found, part)
+    elif not isinstance(found, Figure):
         raise InputError("part", part.what, "what gives a result or a chart")
-    return _answered(part, found, _chart(series, found, part), basis)
-
-
-def _basis(series: Series) -> tuple[int | None, float | None, str]:
     n, coverage = len(series), None
     if hasattr(series, "coverage") and n:
-        row = series.coverage().row(0, named=True)
-        n, coverage = row["n"], row["coverage"]
-    return n, coverage, series.data_hash
+        n, coverage = series.coverage().select("n", "coverage").row(0)
+    return _answered(part, Computed(result, chart, n, coverage, series.data_hash))
 
 
 _LINES = {"survival": "survival_curve"}
@@ -301,22 +294,16 @@ def _chart(series: Series, result: pl.DataFrame, part: Part) -> Figure | None:
     return drawn
 
 
-def _answered(
-    part: Part,
-    result: pl.DataFrame,
-    chart: Figure | None,
-    basis: tuple[int | None, float | None, str],
-) -> MeasuredPart:
-    n, coverage, data_hash = basis
+def _answered(part: Part, found: Computed) -> MeasuredPart:
+    result, chart = found.result, found.chart
     drawn = "" if chart is None else hashlib.sha256(chart.to_json().encode()).hexdigest()
     method = str(result["method"][0]) if "method" in result.columns and result.height else ""
     shown = [
         {name: _value(value) for name, value in row.items()}
         for row in result.head(SHOWN_ROWS).iter_rows(named=True)
     ]
-    answer = PartResult(
-        n, coverage, data_hash, result_hash(result), drawn, result.height, method, shown
-    )
+    basis = found.n, found.coverage, found.data_hash
+    answer = PartResult(*basis, result_hash(result), drawn, result.height, method, shown)
     return MeasuredPart(part, answer, chart)
 
 

@@ -144,13 +144,12 @@ def report(
 
     A series is drawn and summed up. A result is the unchanged frame of a method of a series, or of
     `toolkit.workspace.Workspace.screen`: ``tk.report("r.html", spread, spread.episodes(50))``.
-    Each has its definition, n, coverage, window, source, parameters, the SHA-256 of its rows, and
-    its code. An existing file is replaced.
+    Each has its definition, n, coverage, window, source, parameters, code and the SHA-256 of its
+    rows. An existing file is replaced.
 
-    The report is pinned to the current commits of the store, to the ``as_of`` of the series, or to
-    their publication. `toolkit.reports.verify` computes it again. ``against`` is an earlier report:
-    changes since come first. ``cluster`` and ``plain_text`` compute screens on many processes, as
-    in `toolkit.workspace.Workspace.measure`.
+    The report is pinned to the store's current commits, to the ``as_of`` of the series, or to their
+    publication: see `toolkit.reports.verify`. ``against`` is an earlier report: changes since come
+    first. ``cluster`` and ``plain_text`` are as in `toolkit.workspace.Workspace.measure`.
 
     Raises
     ------

@@ -107,12 +107,10 @@ def checked_options(method: Callable[_Parameters, _Result]) -> Callable[_Paramet
 class Origin:
     """The origin of a series' rows, and what the store knows about them.
 
-    ``as_of`` (s, local clock) is the time as of which they were read, None for now. ``step_s`` is
-    their spacing, ``delay_s`` the plan's delay, None if unknown. ``states`` is
-    `toolkit.store.Store.coverage` of the window, or None. ``notes`` are caveats for a reader.
-    ``polls`` are `toolkit.store.Store.polls` of the window, None for rows that are not from
-    snapshots. ``fees`` is the workspace's fee table. ``held_prices`` has the stored prices of
-    funding legs, or None.
+    ``as_of`` (s, local clock) is None for now, ``step_s`` (spacing) and ``delay_s`` (of the plan)
+    if unknown. ``states`` is `toolkit.store.Store.coverage` of the window, ``polls`` are
+    `toolkit.store.Store.polls`, None for rows that are not from snapshots. ``notes`` are caveats
+    for a reader. ``held_prices`` has the stored prices of funding legs.
     """
 
     source: Source
@@ -149,10 +147,10 @@ class Series(Shown):
         """The rows of the window as a polars frame.
 
         The columns are those of `toolkit.store.Store.series`, ``.events`` or ``.snapshots``, and
-        two Datetimes in UTC. ``time`` is ``ts``, the start of a bar. ``known_at`` is the earliest
-        time at which the service showed the row: the end of its bar (for a settlement, an event or
-        a snapshot its own time) plus the plan's delay, null if delay or step is unknown. Join with
-        other data by ``known_at`` to avoid lookahead.
+        two Datetimes in UTC. ``time`` is ``ts``, the start of a bar. ``known_at`` is when the
+        service first showed the row: the end of its bar (or the time of a settlement, an event or a
+        snapshot) plus the plan's delay, null if unknown. Join with other data by ``known_at`` to
+        avoid lookahead.
         """
         inside = self.rows.filter(self._inside())
         known_at = pl.lit(None, pl.Datetime("us", "UTC"))

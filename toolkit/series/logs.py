@@ -135,8 +135,8 @@ class EventSeries(EventAnalyses):
     """The documents of one event log, oldest first.
 
     ``rows`` begin seven days before the window, to include the openings of its events. ``logs`` has
-    the time until which the log is known, ``held`` its `toolkit.store.held_stretches`, also before
-    the window, and ``lost`` the gaps of the store, or None.
+    the time until which the log is known, ``held`` its `toolkit.store.held_stretches`, ``lost`` the
+    gaps of the store, or None.
     """
 
     stream: EventLog

@@ -157,10 +157,10 @@ def own_series(
     """Make a series of your own rows, to measure and compare like any other.
 
     ``data`` is a frame of polars or pandas, or a file .csv, .tsv, .txt or .json (also .gz or .zst),
-    or .parquet. Separator, header and UTF-16 are detected. The index of a pandas frame is a column,
-    ``ts`` if it has no name. A pandas series has prices. ``stream`` is the key of the rows, with
-    any exchange: ``BTC_USD:VENDOR.spot``, two legs for a spread, ``funding/`` with one or two legs
-    for settled rates, ``events/splash`` for a list of events.
+    or .parquet. Separator, header and UTF-16 are detected. A pandas index is a column, ``ts`` if it
+    has no name; a pandas series has prices. ``stream`` is a key with any exchange:
+    ``BTC_USD:VENDOR.spot``, two legs for a spread, ``funding/`` with one or two legs for settled
+    rates, ``events/splash`` for a list of events.
 
     ``columns`` has the file's name, or place from 1, of each column with another name than ours:
     ``{"ts": "time", "price": 5}``, or those of ``ts`` and the required ones in order: ``(1, 5)``.
@@ -185,19 +185,17 @@ def own_series(
     ``rates`` are fractions or percent per interval. Fractions are the default, and then rates
     beyond 5 %, or with a median beyond 0.2 %, are refused.
 
-    The window is from the first row to the end of the last. The notes have the times of both rows,
-    and count rows that were moved, left out or off the grid. Nothing is stored, and missing rows
-    are unknown. ``name`` is the source of a frame in charts and tables, by default a file's name
-    and hash.
+    The window is from the first row to the end of the last. The notes have the times of both, and
+    count rows moved, left out or off the grid. Nothing is stored, and missing rows are unknown.
+    ``name`` is the source in charts and tables, by default a file's name and hash.
 
     Raises
     ------
     InputError
         An unknown file, layout, stream, column, number, unit or zone. A time that is null,
-        unreadable, ambiguous (03/01/2023) or in other years: the message names the unit that fits.
-        Times of two units. Last moments of bars stamped at their start. Rows that share a time. A
-        price not above 0. Rates that are too large. No row. The message counts the rows and names
-        the first.
+        unreadable, ambiguous (03/01/2023) or in other years. Times of two units. Last moments of
+        bars stamped at their start. Rows that share a time. A price not above 0. Rates that are too
+        large. No row. The message counts the rows and names the first.
 
     Examples
     --------

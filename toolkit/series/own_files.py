@@ -102,9 +102,9 @@ def commonest_step(us: pl.Series) -> int | None:
 def bar_starts(us: pl.Series, step_s: int | None, stamped: Stamp) -> tuple[pl.Series, list[str]]:
     """Return the starts (s) of the bars of sorted times, and notes.
 
-    Times may be last moments of bars: the last second of a minute, or the last thousandth of a
-    second. If most are, those are moved to the end of their bar, or refused if ``stamped`` is
-    start. Times off the grid are kept, and counted in a note.
+    If most times are last moments of bars (the last second of a minute, or thousandth of a second),
+    those are moved to the end of their bar, or refused if ``stamped`` is start. Times off the grid
+    are kept, and counted in a note.
 
     >>> closes = pl.Series([1_700_000_099_999_000, 1_700_000_159_999_000])
     >>> bar_starts(closes, 60, "end")[0].to_list()
@@ -273,8 +273,7 @@ class FileLayout:
     """A producer's columns of prices, by name or by place from 1.
 
     Times are the start of a bar, in the first of ``units`` that fits all. ``width`` is the number
-    of columns, None if it varies. ``{quote}`` is the key's quote. Volumes in base are left out, as
-    ours are in quote. ``what`` describes the file.
+    of columns, None if it varies. ``{quote}`` is the key's quote. Volumes in base are left out.
     """
 
     columns: Mapping[str, str]

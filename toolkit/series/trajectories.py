@@ -389,12 +389,8 @@ class RateSeries(TrajectorySeries, RateAnalyses):
 
 
 _WORST = (
-    LedgerState.UNRECOVERABLE,
-    LedgerState.LOST,
-    LedgerState.MISSING,
-    LedgerState.UNKNOWN,
-    LedgerState.EMPTY,
-    LedgerState.HELD,
+    *(LedgerState.UNRECOVERABLE, LedgerState.LOST, LedgerState.MISSING),
+    *(LedgerState.UNKNOWN, LedgerState.EMPTY, LedgerState.HELD),
 )
 """States of the ledger, the worst first. A pair has that of its worst leg."""
 
@@ -428,8 +424,8 @@ def pair_series(
     second, with the settlements of either, to the minute.
 
     The window is the common one. Nothing is read before it, so a rare price may be null at first.
-    The notes have the conversion of quotes and contracts, the greatest age of a price, and several
-    sources. Gaps are those of all legs together.
+    Notes have conversions of quotes and contracts, the greatest age of a price, and several
+    sources. Gaps are those of all legs.
 
     Raises `EmptyWindowError` if the windows do not overlap or a series has no row, and `InputError`
     as the statistic does, for legs as of two times, for the funding of two symbols, and for funding

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import polars as pl
 
 from toolkit.alerts import AlertKind, AlertRule, read_alerts
-from toolkit.alerts.channels import Channel, read_channels
+from toolkit.alerts.channels import read_channels
 from toolkit.alerts.evaluation import (
     MARKS,
     event_marks,
@@ -57,21 +56,14 @@ def alert_plan(store: Path) -> AlertPlan:
 
     Raises `InputError` as `find_alerts`, and for an invalid or missing channel.
     """
-    channels = read_channels()
-    check_channels(find_alerts(store).rules, channels, settings_file(store))
-    return AlertPlan(lambda: find_alerts(store), channels)
-
-
-def check_channels(
-    rules: tuple[AlertRule, ...], channels: Mapping[str, Channel], path: Path | None
-) -> None:
-    """Raise `InputError` for a rule that names a channel without settings."""
-    for rule in rules:
+    channels, path = read_channels(), settings_file(store)
+    for rule in find_alerts(store).rules:
         for name in rule.send or ():
             if name not in channels:
                 allowed = [*channels] or "nothing: the environment sets up no channel"
                 advice = f"set {_SET_UP[name]}"
                 raise InputError(f"{path} alert {rule.name} send", name, allowed, advice=advice)
+    return AlertPlan(lambda: find_alerts(store), channels)
 
 
 def matched_streams(rules: tuple[AlertRule, ...], streams: list[Stream]) -> pl.DataFrame:
@@ -101,9 +93,9 @@ def caught(
 ) -> pl.DataFrame | None:
     """Return the alerts that a rule would have opened in a window, by the rows in the store.
 
-    One row per alert, oldest first: stream (key), about (the stream, or symbol and legs of the
-    event), ts (s UTC) and value (in the rule's unit, null for an event without a size). None for a
-    rule of ages or losses. ``fees`` are for a net rule. Raises `StoreError` as `Store.reading`.
+    One row per alert, oldest first: stream (key), about (the stream, or symbol and legs), ts (s
+    UTC) and value (in the rule's unit, null without a size). None for a rule of ages or losses.
+    ``fees`` are for a net rule. Raises `StoreError` as `Store.reading`.
     """
     if rule.kind in (AlertKind.STALE, AlertKind.LOSS):
         return None

@@ -104,12 +104,11 @@ def examine(
     *,
     sleep: Callable[[float], object] = time.sleep,
 ) -> Examination:
-    """Check a service. Nothing is loaded or stored, and no refusal is raised.
+    """Check a service, without loading or storing anything. Refusals are results, not errors.
 
-    It makes about 40 requests, and 30 to 60 more where something cannot be read. It waits by
-    ``sleep`` and retries as a load does. ``streams`` are trajectories and event logs to ask for, by
-    default the first that are listed, and every log. Raises `InputError` for an invalid address,
-    key, profile or stream.
+    It makes about 40 requests, or up to 100 if something cannot be read, and retries as a load
+    does. ``streams`` are trajectories and event logs, by default the first listed and every log.
+    Raises `InputError` for an invalid address, key, profile or stream.
 
     >>> from toolkit.workspace import simulated_service
     >>> with simulated_service() as base_url:

@@ -30,11 +30,11 @@ from toolkit.workspace.snapshot_tables import funding_rates, open_spreads, wides
 
 
 def watchlist(listing: Listing, *, symbols: int = 5) -> tuple[Stream, ...]:
-    """Return the streams of the symbols with the most legs, and those of the whole market.
+    """Return the streams of the symbols with the most legs, and of the whole market.
 
-    Per symbol: every leg's price, the spread of every leg over the first spot leg (or the first of
-    all), the funding of every futures leg over the first. For the market: the event logs and the
-    snapshots. Ties go by name. Raises `EmptyWindowError` if nothing is listed.
+    Per symbol: all prices, spreads over the first spot leg (else the first leg), funding over the
+    first futures leg. Then the event logs and snapshots. Ties go by name. Raises
+    `EmptyWindowError` if nothing is listed.
 
     >>> legs = tuple(map(Leg.parse, ("AURORA.futures", "BOREAS.futures", "BOREAS.spot")))
     >>> found = watchlist(Listing({Symbol("BTC", "USDT"): legs}, False))
@@ -70,8 +70,8 @@ def _trajectories(symbol: Symbol, listed: tuple[Leg, ...]) -> Iterator[Trajector
 def front_page(store: Store) -> tuple[Trajectory, ...]:
     """Return the trajectories on the page Overview, by the newest snapshots of a store.
 
-    These are the open spreads, the widest first, and the two legs of each symbol with the most
-    different funding rates. Raises `EmptyWindowError` without a snapshot of spreads or of funding.
+    Open spreads come first, the widest first, then each symbol's widest funding pair. Raises
+    `EmptyWindowError` without a snapshot of spreads or of funding.
     """
     spreads, rates = (_newest(store, kind) for kind in (SnapshotKind.SPREAD, SnapshotKind.FUNDING))
     opened = open_spreads(spreads).drop_nulls("opened_at")["trajectory"]
@@ -96,10 +96,10 @@ def chosen_streams(
 ) -> list[Stream]:
     """Return the streams named, each once, in the order given.
 
-    A pattern with ``*`` names the keys that match: prices, pairs of legs (the alphabetically first
-    bought, or the other orientation if only that matches), event logs and snapshots. ``watchlist``
-    names those of `watchlist`, the key of a pair its prices. ``listing`` is called once, and only
-    if needed. Raises `InputError` for an invalid key, no key, and a pattern without a match.
+    A pattern with ``*`` names all matching keys, pairs in alphabetical orientation unless only the
+    other matches. ``watchlist`` names those of `watchlist`, the key of a pair its prices.
+    ``listing`` is called at most once. Raises `InputError` for an invalid key, no key, and a
+    pattern without a match.
 
     >>> from toolkit.market import Leg, Symbol
     >>> legs = (Leg.parse("X.futures"), Leg.parse("Y.futures"))

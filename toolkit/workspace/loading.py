@@ -290,8 +290,7 @@ def keep_own(series: Series, path: Path, name: str | None = None) -> Inserted:
     """Write a series of `toolkit.series.own_series` to a store of one's own data.
 
     Creates the store for the source ``name``, by default the file's name. Repeated rows are stored
-    once, and a value that differs becomes the newest revision. Raises `StoreSourceError` if the
-    store has the data of a service, or of another name.
+    once, changed values become revisions. Raises `StoreSourceError` for a store of another source.
 
     >>> import tempfile
     >>> from toolkit.series import own_series
@@ -317,13 +316,11 @@ def keep_own(series: Series, path: Path, name: str | None = None) -> Inserted:
 
 def add_own(batch: Batch, series: Series, read_at: int) -> None:
     """Add a series of `toolkit.series.own_series`, read at a time (s), to a batch."""
-    window = series.window
-    edge = Edge(read_at, step_s=series.origin.step_s, tail_ts=window.end)
+    edge = Edge(read_at, step_s=series.origin.step_s, tail_ts=series.window.end)
     if isinstance(series, EventSeries):
-        batch.add_documents(series.stream, series.rows.drop("arrival"), window, edge)
+        batch.add_documents(series.stream, series.rows.drop("arrival"), series.window, edge)
         return
     stream = Trajectory.parse(series.stream)
-    table = SERIES[Family(stream.kind)]
-    names = [column.name for column in table.values if column.name != "extra"]
+    names = [each.name for each in SERIES[Family(stream.kind)].values if each.name != "extra"]
     rows = series.rows.select("ts", *names, extra=pl.lit(None, pl.String))
-    batch.add(stream, rows, window, edge)
+    batch.add(stream, rows, series.window, edge)

@@ -103,11 +103,10 @@ def archive_beside(store: Path) -> Path:
 
 @contextlib.contextmanager
 def exchange_market(choice: ExchangeChoice, archive: Path) -> Iterator[MarketSource]:
-    """Yield the market of exchanges, which is read on during the ``with`` block.
+    """Yield the market of exchanges, once it is read up to now. It is read on during the block.
 
-    The block begins once everything up to now is read, with progress on standard error. An exchange
-    that refuses or does not answer is named there and left out. Raises `ExchangeError` if none
-    answers, `InputError` for an invalid ``archive`` or one that another process uses, and
+    Progress, and exchanges left out as they refuse or do not answer, are on standard error. Raises
+    `ExchangeError` if none answers, `InputError` for an invalid or busy ``archive``, and
     `StoppedError` at a Ctrl-C before the block.
     """
     from toolkit.service.market.exchanges import WantedLegs  # noqa: PLC0415 - see above
@@ -228,11 +227,11 @@ def serve_local(
     """Serve until SIGINT or SIGTERM. ``ready`` is called once connections are accepted.
 
     ``replay`` is a Parquet file, or a folder with ``prices``, ``funding`` and ``pumps.parquet``,
-    served under the symbols in ``renamed``, all of it unless ``retention_s`` limits it.
-    ``exchanges`` are served from their answers in ``archive``. The default is the endless SIMULATED
-    market of ``seed`` (`DEFAULT_SEED`). ``now`` (s) stops the service's clock. ``owners`` is a TOML
-    file of owners, plans and keys in place of the demo ones. Webhooks go to public https addresses,
-    with ``webhooks_to_loopback`` also to this machine. Raises `InputError` for invalid arguments.
+    served under the symbols in ``renamed``, within ``retention_s`` (default: all). ``exchanges``
+    are served from their answers in ``archive``. The default is the SIMULATED market of ``seed``
+    (`DEFAULT_SEED`). ``now`` (s) stops the clock. ``owners`` is a TOML file of owners, plans and
+    keys. Webhooks go to public https addresses, with ``webhooks_to_loopback`` also to this machine.
+    Raises `InputError` for invalid arguments.
     """
     with needs_extra("service"):
         from toolkit.service import (  # noqa: PLC0415 - see above
@@ -307,9 +306,8 @@ _sharing = threading.Lock()
 def simulated_service(seed: int = DEFAULT_SEED, *, port: int = 0) -> AbstractContextManager[str]:
     """Yield the address of a local service on the SIMULATED market of a seed.
 
-    It listens at ``port`` if that is free, else at any free one. ``with`` blocks of one process and
-    seed share one service, which stops with the last of them. It runs on the wall clock, with a
-    retention of 30 days.
+    It listens at ``port`` if that is free, else at any. ``with`` blocks of one process and seed
+    share it. It runs on the wall clock, with a retention of 30 days.
 
     >>> with simulated_service() as base_url, simulated_service() as same:
     ...     base_url.startswith("http://127.0.0.1:"), same == base_url

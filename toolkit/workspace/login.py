@@ -1,7 +1,4 @@
-"""Login to a shared dashboard by a password or an OpenID Connect provider.
-
-The password is stored as a hash of Argon2id (RFC 9106) in a file that only its owner can read.
-"""
+"""Login to a shared dashboard by a password (Argon2id, RFC 9106) or an OpenID Connect provider."""
 
 from __future__ import annotations
 

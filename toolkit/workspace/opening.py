@@ -47,13 +47,13 @@ def open_workspace(
     The service is contacted on first use. Without an address it is a local service on a SIMULATED
     market, one per process. It never loads into a store of another source.
 
-    With ``exchanges`` (``["binance", "okx"]``, or ``"usual"`` for five of them) the local service
-    reads real ones, without an account: ``symbols`` (by default five) from 7 days back on. Their
-    answers stay beside the store, in ``STORE.exchanges.duckdb``, and the same call continues from
-    there. ``renames`` makes legs of another quote comparable: ``{"USDC": "USDT"}``.
+    With ``exchanges`` (``["binance", "okx"]``, or ``"usual"`` for five) the local service reads
+    real ones, without an account: ``symbols`` (by default five) from 7 days back on. Their answers
+    stay in ``STORE.exchanges.duckdb``, from where the same call continues. ``renames`` makes legs
+    of another quote comparable: ``{"USDC": "USDT"}``.
 
     ``store`` may also be published data: a folder, an address, or the ``manifest.json`` in it. It
-    is read like a store and takes no rows. The user's cache has a copy.
+    takes no rows, and the user's cache has a copy.
     """
     api_key = Secret(api_key) if api_key else None
     held = named_store(store)

@@ -40,9 +40,7 @@ class Watch:
 
 @contextlib.contextmanager
 def load_progress(title: str, *, lines: bool = False) -> Iterator[Watch]:
-    """Show a load's progress bar in a notebook or on a terminal's standard error.
-
-    Elsewhere show nothing, or with ``lines`` a line every ten seconds.
+    """Show a progress bar in a notebook or on a terminal, or ``lines`` every ten seconds elsewhere.
 
     >>> with load_progress("3 trajectories") as watch:  # nobody watches a doctest
     ...     print(watch.show)

@@ -134,10 +134,9 @@ class Watchlist:
 
 
 def find_watchlist(store: Path, given: str | Path | None = None) -> Watchlist:
-    """Read the file given, else the ``rail.toml`` that `settings_file` finds.
+    """Read the file given, else the ``rail.toml`` that `settings_file` finds, else the default.
 
-    Without rules it is the default watchlist: the 5 symbols with the most legs, every event log and
-    every snapshot.
+    That has the 5 symbols with the most legs, every event log and every snapshot.
     """
     if given is not None:
         return Watchlist.read(given)

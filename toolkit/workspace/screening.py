@@ -75,42 +75,18 @@ _FIGURES: dict[Screened, Function] = {
     Screened.SNAPSHOT_FUNDING: rate_figures,
 }
 _SPREAD = (
-    "trajectory",
-    "spread_last_log_bps",
-    "last_z",
-    "spread_std_log_bps",
-    "half_life_s",
-    "coverage",
-    "flags",
-    "last_age_s",
-    "half_life_upper_s",
-    "acf_half_lag_s",
-    "reversion_q_value",
-    "last_percentile",
-    "spread_mean_log_bps",
-    "n",
-    "spread_q05_log_bps",
-    "spread_q95_log_bps",
+    *("trajectory", "spread_last_log_bps", "last_z", "spread_std_log_bps", "half_life_s"),
+    *("coverage", "flags", "last_age_s", "half_life_upper_s", "acf_half_lag_s"),
+    *("reversion_q_value", "last_percentile", "spread_mean_log_bps", "n"),
+    *("spread_q05_log_bps", "spread_q95_log_bps"),
 )
 _FUNDING = (
-    "trajectory",
-    "funding_apr_pct",
-    "funding_bps",
-    "coverage",
-    "n",
-    "positive_share",
+    *("trajectory", "funding_apr_pct", "funding_bps", "coverage", "n", "positive_share"),
     "flips_per_day",
 )
 _RATES = (
-    "trajectory",
-    "funding_apr_last_pct",
-    "last_z",
-    "funding_apr_mean_pct",
-    "funding_apr_std_pct",
-    "coverage",
-    "last_age_s",
-    "last_percentile",
-    "n",
+    *("trajectory", "funding_apr_last_pct", "last_z", "funding_apr_mean_pct"),
+    *("funding_apr_std_pct", "coverage", "last_age_s", "last_percentile", "n"),
 )
 _NET = ("net_edge_bps", "net_apr_pct", f"{FUNDING_ONLY}net_apr_pct", "net_carry_bps")
 _SHOWN = {Screened.FUNDING: _FUNDING, Screened.SNAPSHOT_FUNDING: _RATES}
@@ -121,12 +97,12 @@ _Meant = TypeVar("_Meant", Pair, OfLegs, Trajectory, OfLegs | Pair)
 
 @dataclass(frozen=True, slots=True)
 class Screening:
-    """The series to measure, and the costs. Without ``fees`` there are no net figures.
+    """The series to measure, and the costs of net figures, if any.
 
-    None for ``symbols``, ``exchanges`` or ``types`` takes all. All legs of a series must be on
-    these exchanges, and its markets (``spot/futures``) one of the types. Raises `InputError` for a
-    family other than `Screened`, fees for rates in force, ``pairs`` or ``funding_only`` for another
-    family than spread or funding, and as `toolkit.statistics.spread.net_summary`.
+    All legs must be on one of ``exchanges``, and the markets (``spot/futures``) one of ``types``;
+    None takes all. Raises `InputError` for a family other than `Screened`, fees of rates in force,
+    ``pairs`` of another family than spread, ``funding_only`` of another than funding, and as
+    `toolkit.statistics.spread.net_summary`.
     """
 
     family: Family | str = Family.SPREAD
@@ -234,8 +210,8 @@ class Screening:
     ) -> pl.DataFrame:
         """Measure the series over a window, by default the last 7 days stored, for funding all.
 
-        ``names`` are those of the window's parameters. Raises `EmptyWindowError` if the store has
-        nothing in the window, and `InputError` for a symbol or an exchange of no pair.
+        ``names`` are those of the window's parameters. Raises `EmptyWindowError` for an empty
+        window, and `InputError` for a symbol or an exchange of no pair.
         """
         asked = self._selected(passes, start, end, names)
         known = self._costs(self.fees)

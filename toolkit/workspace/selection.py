@@ -131,10 +131,10 @@ class Selection:
     ) -> Self:
         """Find the series by keys, by default all of a family, and the window, by default all.
 
-        A key with a ``*`` means all stored ones that match, ``snapshot-`` and the family a series
-        from snapshots, ``pair/`` two prices, joined by ``joining``. ``names`` are those of the
-        window's parameters. Raises `InputError` for keys of two kinds, `UnknownTrajectoryError` for
-        a key that is not stored, and `EmptyWindowError` if nothing is.
+        Keys may have a ``*``, begin with ``snapshot-`` and the family, or be pairs (``pair/``) to
+        be joined. ``names`` are those of the window's parameters. Raises `InputError` for keys of
+        two kinds, `UnknownTrajectoryError` for an unknown key, and `EmptyWindowError` if nothing is
+        stored.
         """
         named, store = keys or ["*"], passes.store
         kind = _kind_of(named, family)
@@ -178,10 +178,9 @@ class Selection:
         names: tuple[str, str] = ("start", "end"),
         lately_s: int | None = None,
     ) -> Self:
-        """Return the selection of some series and a window, by default of all rows or polls.
+        """Return the selection of some series and a window, by default the last ``lately_s`` (s).
 
-        ``lately_s`` limits the default window to its end (s). Raises `EmptyWindowError` for a
-        series without rows.
+        Raises `EmptyWindowError` for a series without rows.
         """
         store, keys = passes.store, [found.key for found in held.values()]
         known = {row["stream"]: row for row in catalogue.iter_rows(named=True)}

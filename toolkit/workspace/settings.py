@@ -1,8 +1,7 @@
 """Service, key, store and folders of the user, given or from the environment.
 
 Only this module reads ``RAIL_BASE_URL``, ``RAIL_API_KEY``, ``RAIL_ALLOW_HTTP``, ``RAIL_STORE`` and
-``RAIL_PROFILE``. Folders follow the XDG Base Directory Specification: the one that a variable
-names, if it is an absolute path, else the usual one in the user's home.
+``RAIL_PROFILE``. Folders follow the XDG Base Directory Specification.
 """
 
 from __future__ import annotations
@@ -50,8 +49,8 @@ cache_folder = partial(_folder, "XDG_CACHE_HOME", ".cache")
 def demo_store(source: Source, folder: Path | None = None) -> tuple[Path, list[Path]]:
     """Return the path of the demo's store of a source, and those of other sources.
 
-    The file is named after the hash in the source's id, so that another version of the simulated
-    market has its own. Creates the folder. Raises `StoreError` if it cannot.
+    Each version of the simulated market has its own, named after the hash in the source's id.
+    Creates the folder, or raises `StoreError`.
     """
     folder = _made(folder or data_folder())
     path = folder / f"demo-{_market(source)}.duckdb"
@@ -134,9 +133,9 @@ class Settings:
     ) -> Settings:
         """Take the arguments, else the environment, else the local service.
 
-        Without a key, a loopback address gets the local service's demo key, and any other raises
-        `InputError`. ``allow_http``, or ``RAIL_ALLOW_HTTP=1``, lets the key be sent unencrypted to
-        another machine. ``profile`` is the file of a wire profile.
+        Without a key a loopback address gets the demo key, any other raises `InputError`.
+        ``allow_http``, or ``RAIL_ALLOW_HTTP=1``, sends the key unencrypted to another machine.
+        ``profile`` is the file of a wire profile.
         """
         api_key = Secret(api_key) if api_key else given_key(environment)
         url = base_address(base_url or environment.get("RAIL_BASE_URL") or DEFAULT_BASE_URL)
@@ -168,7 +167,11 @@ class Settings:
 
 
 def store_path(given: str | Path | None = None) -> Path:
-    """Return the path of the store: the one given, else ``RAIL_STORE``, else ``rail.duckdb``."""
+    """Return the path of the store: the one given, else ``RAIL_STORE``, else ``rail.duckdb``.
+
+    >>> store_path("btc.duckdb")
+    PosixPath('btc.duckdb')
+    """
     path = given or os.environ.get("RAIL_STORE") or DEFAULT_STORE
     if not isinstance(path, str | os.PathLike):
         raise InputError("store", path, "a path, e.g. 'rail.duckdb'")

@@ -1,7 +1,6 @@
-"""Snapshots as tables: open spreads and funding rates in force.
+"""Snapshots as tables: open spreads and funding rates in force, in the stored orientation.
 
-Malformed items are left out: see `toolkit.wire.profile.snapshots.snapshot_items`. A pair has one
-sign everywhere: that of its stored orientation.
+Malformed items are left out: see `toolkit.wire.profile.snapshots.snapshot_items`.
 """
 
 from __future__ import annotations
@@ -44,10 +43,9 @@ def open_spreads(document: str) -> pl.DataFrame:
 def funding_rates(document: str) -> pl.DataFrame:
     """Read the rates of a ``dashboards/funding-overview`` answer, the highest per year first.
 
-    Columns: symbol, exchange, market, rate (fraction per its interval, positive where longs pay
-    shorts), interval_hours, next_funding_time (s UTC), leg, rate_pct_8h (percent per 8 h) and
-    apr_pct (percent, a year of 8760 h at that rate, simple). An item without rate or interval is
-    left out.
+    Columns: symbol, exchange, market, rate (fraction per interval, positive: longs pay shorts),
+    interval_hours, next_funding_time (s UTC), leg, rate_pct_8h (percent per 8 h) and apr_pct
+    (percent, a year of 8760 h, simple). Items without rate or interval are left out.
 
     >>> document = '''{"items": [{"symbol": "BTC_USD", "exchange": "X", "market": "futures",
     ...     "rate": 0.125, "interval_hours": 4, "next_funding_time": 0}]}'''
@@ -68,7 +66,7 @@ def widest_differentials(rates: pl.DataFrame) -> pl.DataFrame:
 
     Columns: symbol, buy (the leg of the lowest rate), sell (of the highest), differential_pct_8h
     (percent per 8 h, sell - buy) and differential_apr_pct (percent a year), legs (count),
-    trajectory (key). Ties are as in `toolkit.statistics.funding.dispersion`.
+    trajectory (key). See `toolkit.statistics.funding.dispersion` for ties.
 
     >>> rates = pl.DataFrame({"symbol": ["A_B", "A_B"], "leg": ["X.futures", "Y.futures"],
     ...                       "rate_pct_8h": [0.5, 0.25], "apr_pct": [30.0, 10.0]})

@@ -1,4 +1,4 @@
-"""Rules of alerts added to a ``rail.toml``, changed and removed: the rest stays byte for byte."""
+"""Alert rules and fee tables written to the user's files, of which the rest stays byte for byte."""
 
 from __future__ import annotations
 
@@ -131,8 +131,8 @@ def fee_file(store: Path) -> Path:
 def keep_table(store: Path, text: str) -> FeeModel:
     """Write a whole fee table, put it in force, and return it.
 
-    The file it replaces is kept with ``.before`` at its end. Raises `InputError`, and changes
-    nothing, for a text that is not a fee table.
+    The replaced file gets the suffix ``.before``. Raises `InputError`, and changes nothing, for a
+    text that is not a fee table.
     """
     table, path = FeeModel.parse(text), fee_file(store)
     if path.exists() and path.read_bytes() != text.encode():
@@ -147,9 +147,9 @@ def keep_fees(
 ) -> FeeModel:
     """Write the fees of some exchanges from a date on, put the table in force, and return it.
 
-    ``fees`` has the `FORM_FIELDS` by exchange, in the units of the table, None for unknown. They
-    change the exchange's entry of that date without a market, or become one, unless all are
-    unknown. Raises `InputError`, and changes nothing, for an invalid fee.
+    ``fees`` has the `FORM_FIELDS` by exchange, in the table's units, None for unknown. They change
+    or become the exchange's entry of that date without a market. Raises `InputError`, and changes
+    nothing, for an invalid fee.
     """
     path = fee_file(store)
     text = path.read_bytes().decode() if path.exists() else 'name = "my fees"\n'

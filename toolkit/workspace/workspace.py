@@ -199,17 +199,15 @@ class Workspace(Shown):
     ) -> LoadResult:
         """Load all of ``[start, end)`` into the store, once. See `toolkit.loader.sync`.
 
-        ``streams`` are trajectories, event logs and snapshots, or their keys. A pattern
-        (``BTC_USDT:*``, ``funding/*:AURORA.futures:*``) names all listed streams that match,
-        ``watchlist`` the symbols with the most legs: see `toolkit.workspace.listed`. ``start`` is a
-        moment, or alone the name of a window: ``7d``, ``today``, ``2023-03``. ``end`` defaults to
-        now by the service's clock, ``start`` to seven days before. ``again`` also reloads what is
-        stored. Notebooks and terminals show a bar, unless ``progress`` is off or ``on_progress`` is
-        given. Pages are kept for ``pages_days`` for `rail store remap`, by default as in
-        ``rail.toml``, else 30. 0 keeps none.
+        ``streams`` are streams, keys, patterns (``BTC_USDT:*``, ``funding/*:AURORA.futures:*``) or
+        ``watchlist``: see `toolkit.workspace.listed`. ``start`` is a moment, or alone the name of a
+        window: ``7d``, ``today``, ``2023-03``. ``end`` defaults to now by the service's clock,
+        ``start`` to seven days before. ``again`` reloads stored rows. A bar is shown unless
+        ``progress`` is off or ``on_progress`` is given. Pages are kept for ``pages_days`` for
+        `rail store remap`, by default as in ``rail.toml``, else 30. 0 keeps none.
 
-        Raises `EmptyWindowError` if trajectories were requested and the store has no row of any
-        stream in the window afterwards. The result names refused streams.
+        Raises `EmptyWindowError` if trajectories were requested and no stream has a row in the
+        window afterwards. The result names refused streams.
         """
         self._check_present()
         check_takes_rows(self.store)
@@ -254,11 +252,11 @@ class Workspace(Shown):
     ) -> FollowResult:
         """Keep the store current, until ``stop`` is set or for ``duration_s`` (s).
 
-        ``streams`` are as in `sync`. Default: ``watchlist``, a `toolkit.workspace.rules.Watchlist`
-        or its file, else ``rail.toml`` beside the store or in the working directory, else the
-        streams of `toolkit.workspace.listed`. Missing rows are loaded from ``since`` on, a moment
-        or the name of a window, by default as in the watchlist. ``once`` loads up to now and ends.
-        Alerts are sent meanwhile: see `alerts`. See `toolkit.loader.follow` for the callbacks.
+        ``streams`` are as in `sync`. Default: ``watchlist`` (a `toolkit.workspace.rules.Watchlist`
+        or its file), else ``rail.toml``, else the streams of `toolkit.workspace.listed`. Missing
+        rows are loaded from ``since`` on (a moment or the name of a window), by default as in the
+        watchlist. ``once`` loads up to now and ends. Alerts are sent meanwhile: see `alerts`. See
+        `toolkit.loader.follow` for the callbacks.
         """
         self._check_present()
         wanted = wanted_watchlist(self.store, streams, watchlist)
@@ -360,9 +358,9 @@ class Workspace(Shown):
         """Join the stored prices of several pairs, and return the rows of all in one frame.
 
         ``pairs`` are keys such as ``pair/BTC_USD:COINBASE.spot/BTC_USDT:KRAKEN.spot``. ``fx`` is
-        for keys without an FX leg, ``multiplier`` for all. The other parameters are as in `pair`.
-        Pairs come as given, the rows of each by ts. The default window is the time that the legs
-        of a pair share. A pair with a leg without rows in the window is left out.
+        for keys without an FX leg, the rest as in `pair`. Pairs come as given, the rows of each by
+        ts. The default window is the time that the legs of a pair share. A pair with a leg without
+        rows in the window is left out.
 
         Raises `InputError` for an invalid pair, `UnknownTrajectoryError` for a leg that is not
         stored, and `EmptyWindowError` if no pair has a row.
@@ -413,10 +411,9 @@ class Workspace(Shown):
     ) -> pl.LazyFrame:
         """Return the rows of the trajectories in which events opened, and ``margin_s`` either side.
 
-        These are prices for splash events, spreads for spread events, settlements for funding
-        events, or with ``on`` the rows of that trajectory: the argument of
-        ``rail.events("splash").study(rows)``. A pair stored in the other orientation is turned.
-        Trajectories that are not stored are left out. Raises `EmptyWindowError` if none is stored.
+        They are the argument of ``rail.events("splash").study(rows)``: prices for splash events,
+        spreads, settlements, or the rows of ``on``. A pair stored in the other orientation is
+        turned. Raises `EmptyWindowError` if no trajectory is stored.
         """
         keys = events.detections()["trajectory"]
         return rows_around(self.store, keys, events.window, margin_s, on=on, as_of=self._as_of)
@@ -432,8 +429,7 @@ class Workspace(Shown):
         """Return the rows of any stream over a window as a series.
 
         ``start`` is a moment, or alone the name of a window. The default window is all that is
-        known. A key ``pair/…`` gives the spread of two prices, as `pair` does. See
-        `toolkit.series.read_series`, also for a key that is not stored or in the other orientation.
+        known. A key ``pair/…`` gives the spread of two prices. See `toolkit.series.read_series`.
         """
         if str(stream).startswith("pair/"):
             two = Pair.parse(stream)
@@ -456,17 +452,16 @@ class Workspace(Shown):
     ) -> pl.DataFrame:
         """Apply a statistic to all stored trajectories of a family, some at a time.
 
-        ``function`` is one of `toolkit.statistics` or your own, called with rows, ``start`` and
-        ``end`` (s), and the ``parameters``, such as ``enter_bps=50``. Your own gets some
-        trajectories at a time; those of the toolkit that compare series get all. Rows are as in
+        ``function`` is one of `toolkit.statistics` or your own, called with rows of some
+        trajectories, ``start`` and ``end`` (s), and the ``parameters``, such as ``enter_bps=50``;
+        those of the toolkit that compare series get all trajectories. Rows are as in
         `toolkit.store.Store.groups`, spreads as from `toolkit.statistics.spread.with_spread`,
-        funding from early enough for the settlements of the window. ``prices`` and ``step_s`` are
-        passed to a statistic that takes them, as far as known. ``streams`` are keys as in
-        `rail stats`, by default all. A pair stored in the other orientation is turned, with a
-        warning. The default window is all that is stored.
+        funding from before the first settlement. ``prices`` and ``step_s`` are passed if taken and
+        known. ``streams`` are keys as in `rail stats`, by default all. A pair stored in the other
+        orientation is turned, with a warning. The default window is all that is stored.
 
-        ``cluster`` computes on many processes, with the same result: their number, ``local``, the
-        address of a Dask scheduler, or its client. The workspace must be of published data. See
+        ``cluster`` computes over published data on many processes, with the same result: their
+        number, ``local``, the address of a Dask scheduler, or its client. See
         `toolkit.cluster.Cluster`, also for ``plain_text``.
 
         Raises `EmptyWindowError` if nothing is stored, `UnknownTrajectoryError` for an unknown key,
@@ -535,8 +530,8 @@ class Workspace(Shown):
         """Publish the store as Parquet files and a manifest. See `toolkit.store.publish.publish`.
 
         ``where`` is a folder or the address of an object store (``s3://bucket/folder``). Earlier
-        publications can be read for ``keep`` (``30d``), by default for ever. `toolkit.open` reads
-        this one by the ``address`` of the result, whatever is published later.
+        publications can be read for ``keep`` (``30d``), by default for ever. `toolkit.open` opens
+        this one by the ``address`` of the result.
         """
         self._check_present("a store is published as it is; ask the workspace itself")
         return publish(self.store, where, keep=keep)
@@ -557,9 +552,8 @@ class Workspace(Shown):
     def as_of(self, when: When) -> Workspace:
         """Return this workspace as it was known at a moment of the local clock. It takes no rows.
 
-        Rows, documents and snapshots are those committed by then, also by an unfinished load. The
-        ledger, and with it gaps, status and SQL, is that of the time: `InputError` for a time
-        before the history of the ledger.
+        Rows, documents and snapshots are those committed by then. The ledger, and with it gaps,
+        status and SQL, is that of the time: `InputError` before the history of the ledger.
         """
         at = parse_ts(when, parameter="as_of")
         return Workspace(self._service, self.store, window=self._default, as_of=at, fees=self._fees)

@@ -13,32 +13,23 @@ import toolkit as tk
 from toolkit import charts
 from toolkit.errors import InputError
 from toolkit.series import EventSeries, FundingSeries, PriceSeries, SpreadSeries
-from toolkit.statistics import funding, prices, quality, spread
-from toolkit.statistics.fees import FeeModel, net_edge
+from toolkit.statistics import funding, quality, spread
+from toolkit.statistics.fees import FeeModel
 from toolkit.workspace import Workspace
 
 from .conftest import PAIR, PRICE, RATES, WINDOW
 
 
-def test_methods_are_the_statistics_of_the_window(rail: Workspace) -> None:
+def test_methods_that_are_not_declared_are_the_statistics_of_the_window(rail: Workspace) -> None:
     pair, price, rates = (
         rail.spread(PAIR, *WINDOW),
         rail.prices(PRICE, *WINDOW),
         rail.funding(RATES),
     )
-    for found, expected in (
-        (price.summary(), prices.summary(price.df, *WINDOW)),
-        (price.coverage(), quality.coverage(price.df, *WINDOW, column="price")),
-        (pair.half_life(), spread.half_life(pair.df, *WINDOW)),
-        (pair.cross_correlation(), spread.cross_correlation(pair.df, *WINDOW)),
-        (pair.flags(), quality.flags(pair.df, *WINDOW)),
-        (pair.time_above(10), spread.time_above(pair.df, *WINDOW, threshold_bps=10)),
-        (rates.carry(prices=pair), funding.carry(rates.rows, *rates.window, prices=pair.rows)),
-        (rates.heatmap(), funding.heatmap(rates.rows, *rates.window)),
-        (rates.by_hour(), funding.by_hour(rates.rows, *rates.window)),
-        (rates.by_weekday(), funding.by_weekday(rates.rows, *rates.window)),
-    ):
-        assert_frame_equal(found, expected)
+    of_price = quality.coverage(price.df, *WINDOW, column="price")
+    assert_frame_equal(price.coverage(), of_price)
+    carry = funding.carry(rates.rows, *rates.window, prices=pair.rows)
+    assert_frame_equal(rates.carry(prices=pair), carry)
     whole = pair.summary()
     assert pair.quantiles()["spread_q95_log_bps"].equals(whole["spread_q95_log_bps"])
     assert rates.coverage()["coverage"].equals(rates.summary()["coverage"])
@@ -77,33 +68,14 @@ def test_figures_are_titled_and_bounded_by_the_series(rail: Workspace) -> None:
         (FundingSeries.plot, charts.funding_chart),
         (EventSeries.plot, charts.event_timeline),
         (EventSeries.plot_activity, charts.activity_chart),
-        (SpreadSeries.episodes, spread.episodes),
-        (SpreadSeries.time_above, spread.time_above),
-        (SpreadSeries.stationarity, spread.stationarity),
-        (SpreadSeries.hour_of_week, spread.hour_of_week),
-        (SpreadSeries.time_to_close, spread.time_to_close),
-        (SpreadSeries.net_episodes, spread.net_episodes),
-        (SpreadSeries.net_time_to_close, spread.net_time_to_close),
-        (SpreadSeries.lead_lag, spread.lead_lag),
-        (SpreadSeries.cross_correlation, spread.cross_correlation),
-        (SpreadSeries.tail_index, spread.tail_index),
-        (SpreadSeries.net_edge, net_edge),
-        (SpreadSeries.net_summary, spread.net_summary),
-        (FundingSeries.summary, funding.summary),
-        (FundingSeries.carry, funding.carry),
-        (FundingSeries.persistence, funding.persistence),
-        (FundingSeries.heatmap, funding.heatmap),
-        (FundingSeries.holdings, funding.holdings),
     ],
 )
-def test_a_method_has_the_parameters_of_its_function_that_the_series_does_not_know(
+def test_a_plot_has_the_parameters_of_its_chart_that_the_series_does_not_know(
     method: Callable, function: Callable
 ) -> None:
     known = {"self", "frame", "lifecycles", "source", "trajectory", "start", "end", "step_s"}
     known |= {"polls", "fees"}
     own = inspect.signature(method).parameters
-    if function is funding.summary:  # and what net_summary adds to it
-        known |= set(inspect.signature(funding.net_summary).parameters)
     passed = inspect.signature(function).parameters
     asked = [name for name in passed if name not in known]
     if function is charts.activity_chart:
@@ -112,18 +84,6 @@ def test_a_method_has_the_parameters_of_its_function_that_the_series_does_not_kn
     assert {name: own[name].default for name in asked} == {
         name: passed[name].default for name in asked
     }
-
-
-def test_net_edge_is_that_of_the_rows(rail: Workspace) -> None:
-    pair = rail.spread(PAIR)
-    entries = [
-        f'[[fee]]\nexchange = "{name}"\nvalid_from = 2017-01-01\ntaker_bps = 5\nslippage_bps = 1'
-        for name in ("AURORA", "CORONA")
-    ]
-    fees = FeeModel.parse("\n".join(['name = "mine"', *entries]))
-    found = pair.net_edge(fees, notional=1000.0)
-    assert_frame_equal(found, net_edge(pair.df, fees, notional=1000.0))
-    assert found.height == len(pair)
 
 
 def test_net_figures_are_beside_the_gross_ones_by_the_table_given_or_the_workspaces(
@@ -140,8 +100,6 @@ def test_net_figures_are_beside_the_gross_ones_by_the_table_given_or_the_workspa
             assert_frame_equal(mine.summary(notional=5e3, style="maker"), net)
             assert ("fees", fees.label) in mine.card.facts
     pair = rail.spread(PAIR)
-    expected = spread.net_summary(pair.rows, *pair.window, fees=fees)
-    assert_frame_equal(pair.net_summary(fees), expected)
     with pytest.raises(InputError, match=r"rail\.toml"):
         pair.net_summary()
     with pytest.raises(InputError, match=r"rail\.toml"):

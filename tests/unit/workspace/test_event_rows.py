@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
@@ -10,6 +9,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from tests.adversary import Adversary, ArchiveSettings, adverse
+from tests.unit.workspace.conftest import NOW
 from toolkit.client import Client
 from toolkit.errors import EmptyWindowError, InputError
 from toolkit.market import swapped
@@ -21,17 +21,13 @@ from toolkit.workspace import Workspace
 
 pytestmark = pytest.mark.slow  # days of events of the simulated market take seconds
 
-NOW = 1_793_750_400  # 2026-11-04 00:00 UTC
 WINDOW = ("2026-11-01", "2026-11-03")
 
 
 @pytest.fixture(scope="module")
-def held(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
-    config = Config(Simulated(7), port=0, clock=Clock(fixed_at=NOW), quota=10**6)
-    store = Store(tmp_path_factory.mktemp("followed") / "rail.duckdb")
-    with running(config) as service, Workspace(Client(service.base_url, "demo-pro"), store) as rail:
-        rail.sync(["events/splash", "events/spread"], *WINDOW, progress=False)
-        yield rail
+def held(simulated: Workspace) -> Workspace:
+    simulated.sync(["events/splash", "events/spread"], *WINDOW, progress=False)
+    return simulated
 
 
 def test_without_any_trajectory_the_error_names_how_to_load_one(held: Workspace) -> None:
@@ -87,29 +83,6 @@ def test_rows_reach_to_both_sides_of_the_window(held: Workspace) -> None:
     assert (wide, narrow) == (pumps.window.start - 3_600, pumps.window.start)
     with pytest.raises(InputError, match="margin_s"):
         held.around(pumps, margin_s=-1)
-
-
-def test_spread_events_are_followed_in_spreads(held: Workspace) -> None:
-    spreads = held.events("spread", *WINDOW)
-    found = spreads.detections()
-    held.sync([found["trajectory"][0]], *WINDOW, progress=False)
-    rows = held.around(spreads)
-    path = event_statistics.study(found, rows, column="spread_log_bps", quiet_s=300)
-    assert path["n"].max() > 0
-
-
-def test_positions_are_taken_on_a_pair_that_is_held_the_other_way_round(held: Workspace) -> None:
-    spreads = held.events("spread", *WINDOW)
-    opened = spreads.detections()["trajectory"].value_counts()
-    loaded = set(held.store.catalogue()["stream"])
-    free = opened.filter(~pl.col("trajectory").map_elements(swapped, pl.String).is_in(loaded))
-    key = free.sort("count", "trajectory", descending=True)["trajectory"][-1]
-    held.sync([swapped(key)], *WINDOW, progress=False)
-    rows = held.around(spreads).filter(trajectory=key).collect()
-    own = held.spread(swapped(key), *WINDOW).df
-    assert rows["spread_log_bps"].to_list() == (-own["spread_log_bps"]).to_list()
-    taken = spreads.positions(held.around(spreads), delays_s=[0]).filter(trajectory=key)
-    assert taken["gross_bps"].count() > 0
 
 
 def test_what_spread_events_would_have_paid_is_net_of_the_tables_of_the_workspace(

@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import polars as pl
-import pytest
 
 from toolkit.client import Client
-from toolkit.errors import StoreError
 from toolkit.service import Clock, Config, Simulated, running
 from toolkit.store import Store
 from toolkit.workspace import Workspace
@@ -46,9 +44,3 @@ def test_just_after_a_full_load_nothing_is_behind(tmp_path: Path) -> None:
         found = rail.status()
     assert found["rows"].min() > 0
     assert found["behind_s"].max() <= 180
-
-
-def test_without_a_store_there_is_no_status(tmp_path: Path) -> None:
-    rail = Workspace(Client("http://127.0.0.1:9", "key"), Store(tmp_path / "none.duckdb"))
-    with pytest.raises(StoreError, match="there is no store"):
-        rail.status()

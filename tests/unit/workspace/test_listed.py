@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.workspace.conftest import NOW
 from toolkit.client import Client
 from toolkit.errors import EmptyWindowError, InputError
 from toolkit.market import Family, Leg, Pair, Stream, Symbol, Trajectory
@@ -64,15 +65,18 @@ def test_the_key_of_a_pair_means_the_prices_that_it_is_computed_from() -> None:
         keys("pair/BTC_USD:X.spot/BTC_USDT:Y.spot")
 
 
-def test_the_watchlist_is_meant_by_its_name() -> None:
+def test_the_watchlist_is_meant_by_its_name_and_plain_keys_ask_no_service() -> None:
     assert "snapshot/symbols" in keys("watchlist")
-
-
-def test_plain_keys_ask_no_service() -> None:
     assert chosen_streams("BTC_USD:X.spot", never)[0].key == "BTC_USD:X.spot"
 
 
-@pytest.mark.parametrize("asked", [[], "BTC", ["BTC_USD:*", "BTC"], "", "events/pump"])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        *([], "BTC", ["BTC_USD:*", "BTC"], "", "events/pump"),
+        *("BTC_USDT", "snapshot/prices", "pair/A_B:X.spot"),
+    ],
+)
 def test_what_is_no_key_is_refused_before_the_service_is_asked(asked: list[str] | str) -> None:
     with pytest.raises(InputError):
         chosen_streams(asked, never)
@@ -81,9 +85,6 @@ def test_what_is_no_key_is_refused_before_the_service_is_asked(asked: list[str] 
 def test_a_pattern_that_matches_nothing_names_the_nearest_symbols() -> None:
     with pytest.raises(InputError, match="nearest symbols: BTC_USD"):
         keys("BTC_USX:*")
-
-
-NOW = 1_793_750_400
 
 
 def test_the_funding_of_each_futures_leg_is_taken_over_the_first_and_no_other_pair() -> None:

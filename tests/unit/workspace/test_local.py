@@ -10,12 +10,9 @@ import subprocess
 import sys
 import textwrap
 import time
-from pathlib import Path
 
 import httpx
-import nbformat
 import pytest
-from nbclient import NotebookClient
 
 import toolkit as tk
 from toolkit.workspace import simulated_service
@@ -124,25 +121,6 @@ opened("s.duckdb").sync(["BTC_USDT:*", "events/spread"], "25d")
         assert text.count("Traceback") == 1
     with tk.open("s.duckdb") as rail:
         rail.sync("BTC_USDT:AURORA.spot", "1h", progress=False)
-
-
-def test_three_workspaces_of_one_kernel_share_one_service(workdir: Path) -> None:
-    opens = """
-import toolkit as tk
-rails = [tk.open(f"{name}.duckdb") for name in "abc"]
-print({rail.client.base_url for rail in rails})
-"""
-    again = 'print({tk.open("d.duckdb").client.base_url} | {rails[0].client.base_url})'
-    cells = [nbformat.v4.new_code_cell(source) for source in (opens, again)]
-    notebook = nbformat.v4.new_notebook(cells=cells)
-    where = {"metadata": {"path": str(workdir)}}
-    NotebookClient(notebook, timeout=120, kernel_name="python3", resources=where).execute()
-    first, second = (cell.outputs[0].text for cell in notebook.cells)
-    assert first == second
-    assert first.count("http://") == 1
-    base_url = first.strip("{}'\n")
-    with pytest.raises(httpx.ConnectError):  # it ended with the kernel
-        httpx.get(base_url)
 
 
 def test_workspaces_of_one_process_share_one_service() -> None:

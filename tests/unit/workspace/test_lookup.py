@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from toolkit.client import Client
+from tests.unit.workspace.conftest import NOW
 from toolkit.errors import InputError, UnknownTrajectoryError
-from toolkit.service import Clock, Config, Simulated, running
 from toolkit.statistics.spread import turned, with_spread
-from toolkit.store import Store
 from toolkit.workspace import Workspace
 
-NOW = 1_793_750_400  # 2026-11-04 00:00 UTC
 PAIR, SWAPPED = "BTC_USDT:AURORA.spot:CORONA.futures", "BTC_USDT:CORONA.futures:AURORA.spot"
 RATES, SWAPPED_RATES = (
     "BTC_USDT:AURORA.futures:CORONA.futures",
@@ -27,13 +22,10 @@ prices = st.floats(0.5, 2e5)
 
 
 @pytest.fixture(scope="module")
-def rail(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
-    config = Config(Simulated(7), port=0, clock=Clock(fixed_at=NOW), quota=10**6)
-    store = Store(tmp_path_factory.mktemp("lookup") / "rail.duckdb")
-    with running(config) as service, Workspace(Client(service.base_url, "demo-pro"), store) as rail:
-        rail.sync(PAIR, NOW - 7_200, NOW - 3_600)
-        rail.sync(f"funding/{RATES}", NOW - 2 * 86_400, NOW)
-        yield rail
+def rail(simulated: Workspace) -> Workspace:
+    simulated.sync(PAIR, NOW - 7_200, NOW - 3_600)
+    simulated.sync(f"funding/{RATES}", NOW - 2 * 86_400, NOW)
+    return simulated
 
 
 @pytest.mark.parametrize(

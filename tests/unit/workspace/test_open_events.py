@@ -3,34 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from tests.unit.client.conftest import Asking, Scripted, ask, scripted
-from toolkit.client import Client
+from tests.unit.workspace.conftest import NOW
 from toolkit.errors import InputError
 from toolkit.market import EventFamily, EventLog
-from toolkit.service import Clock, Config, Simulated, running
 from toolkit.store import Store
 from toolkit.workspace import Workspace
 from toolkit.workspace.events.event_selection import open_events
 
 __all__ = ["ask", "scripted"]  # fixtures
 
-NOW = 1_793_750_400
 SCHEMAS = {"source": {"kind": "live", "id": "x"}}
 DATE = {"Date": "Wed, 04 Nov 2026 00:00:00 GMT"}
 
 
 @pytest.fixture(scope="module")
-def rail(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
-    config = Config(Simulated(7), port=0, clock=Clock(fixed_at=NOW), quota=10**6)
-    store = Store(tmp_path_factory.mktemp("open") / "rail.duckdb")
-    with running(config) as service, Workspace(Client(service.base_url, "demo-pro"), store) as rail:
-        yield rail
+def rail(simulated: Workspace) -> Workspace:
+    return simulated
 
 
 def brute_force(rail: Workspace, family: EventFamily, since: int) -> dict[str, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 
 import toolkit as tk
 from tests.adversary import adversary_of, adverse
+from tests.unit.workspace.conftest import NOW
 from toolkit.client import Client
 from toolkit.errors import EmptyWindowError, InputError
 from toolkit.market import Source
@@ -17,18 +17,14 @@ from toolkit.service import Clock, Config, Simulated, running
 from toolkit.store import Store, StoreWriter
 from toolkit.workspace import Workspace
 
-NOW = 1_793_750_400  # 2026-11-04 00:00 UTC
 HOUR = (NOW - 7_200, NOW - 3_600)
 LATER = (NOW - 5_400, NOW - 3_600)
 LEGS = "BTC_USDT:AURORA.futures:CORONA.futures"
 
 
 @pytest.fixture(scope="module")
-def rail(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
-    config = Config(Simulated(7), port=0, clock=Clock(fixed_at=NOW), quota=10**6)
-    store = Store(tmp_path_factory.mktemp("opening") / "rail.duckdb")
-    with running(config) as service, Workspace(Client(service.base_url, "demo-pro"), store) as rail:
-        yield rail
+def rail(simulated: Workspace) -> Workspace:
+    return simulated
 
 
 def test_one_key_is_enough(rail: Workspace) -> None:
@@ -54,13 +50,6 @@ def test_funding_asked_for_by_name_needs_no_prefix(rail: Workspace) -> None:
     assert len(rail.funding(LEGS)) > 0
     assert rail.funding(LEGS).df.equals(rail.funding(f"funding/{LEGS}").df)
     assert rail.funding(LEGS).df.equals(rail.series(f"funding/{LEGS}").df)
-
-
-@pytest.mark.parametrize("key", ["BTC_USDT", "events/pump", "snapshot/prices", "pair/A_B:X.spot"])
-def test_what_is_no_key_is_refused_before_the_service_is_asked(tmp_path: Path, key: str) -> None:
-    nobody = Client("http://127.0.0.1:9", "demo-pro")
-    with Workspace(nobody, Store(tmp_path / "s.duckdb")) as rail, pytest.raises(InputError):
-        rail.sync(key, *HOUR)
 
 
 def test_a_window_that_ends_before_it_starts_is_refused(rail: Workspace) -> None:
