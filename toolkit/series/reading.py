@@ -55,9 +55,10 @@ def read_series(
     """Read a stream's rows of a window from a store.
 
     ``start`` is a moment or the name of a window by the service's clock at the last load, as in
-    `toolkit.market.asked_window`. The default window is all that the store knows of the stream,
-    within the plan's retention. ``as_of`` (s, local clock) reads the rows committed by then.
-    ``fees`` is the table of net figures. Without ``whole`` events lack the text of documents.
+    `toolkit.market.asked_window`. The default window is all that the store knows of the stream:
+    from the first second requested within the plan's retention to the last that could be known.
+    ``as_of`` (s, local clock) reads the rows committed by then. ``fees`` is the table of net
+    figures. Without ``whole`` events lack the text of their documents.
 
     A pair in the other orientation is turned, with a warning and a note. Raises
     `UnknownTrajectoryError` with the nearest keys for a stream that was never requested, and

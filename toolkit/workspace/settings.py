@@ -27,7 +27,7 @@ _FOLDER = "machine-rail"
 
 
 def _folder(name: str, below: str, environment: Mapping[str, str] = ENVIRONMENT) -> Path:
-    """Return a folder of the user, which may not exist yet.
+    """Return a folder below the absolute path in a variable, else in the user's home.
 
     >>> data_folder({"XDG_DATA_HOME": "/srv/data"}), data_folder({"HOME": "/srv/jane"}).parts[-3:]
     (PosixPath('/srv/data/machine-rail'), ('.local', 'share', 'machine-rail'))

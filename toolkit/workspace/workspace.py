@@ -413,7 +413,7 @@ class Workspace(Shown):
 
         They are the argument of ``rail.events("splash").study(rows)``: prices for splash events,
         spreads, settlements, or the rows of ``on``. A pair stored in the other orientation is
-        turned. Raises `EmptyWindowError` if no trajectory is stored.
+        turned. Trajectories that are not stored are left out: `EmptyWindowError` if all are.
         """
         keys = events.detections()["trajectory"]
         return rows_around(self.store, keys, events.window, margin_s, on=on, as_of=self._as_of)
