@@ -22,7 +22,7 @@ from toolkit.foreign import plain
 from toolkit.intervals import Interval
 from toolkit.market import format_ts
 from toolkit.reasons import Reason
-from toolkit.show.values import half_life_doubt, half_life_note, reason_column, reason_words
+from toolkit.show.values import doubt_of, half_life_note, reason_column, reason_words
 
 MOST_BYTES = 40_000
 """Bytes of an answer's JSON at most."""
@@ -155,7 +155,7 @@ def _bounds(name: str, asked: Collection[str]) -> bool:
 def _doubts(frame: pl.DataFrame) -> list[str]:
     found: dict[str, list[str]] = {}
     for row in frame.iter_rows(named=True):
-        if half_life_doubt(row):
+        if doubt_of(row, "half_life_s"):
             found.setdefault(half_life_note(row), []).append(str(row.get("trajectory") or ""))
     return [f"{note} ({some(keys)})" for note, keys in found.items()]
 

@@ -58,7 +58,7 @@ def coverage_chart(
         One bar trace per state, named with the state's share of the window's seconds. The window is
         cut into at most 1,000 buckets. In a bucket of several states each takes its share of the
         height. A state other than held with less than 5 % of a bucket is also marked below the
-        strip. Without stretches in the window: a figure with a sentence.
+        strip.
 
     Examples
     --------

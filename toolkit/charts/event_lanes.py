@@ -70,8 +70,8 @@ def event_lanes(
         A trace of the strip per family, named with its number of events open in the stretch, then
         one of bars per family. The ``customdata`` of a bar is the ``event_id`` of its largest
         event, without tags. A bar of many events is darker. The subtitle counts events and bars,
-        and events that were only updated, which have no end to draw. Without events in the window:
-        a figure with a sentence. Raises `InputError` for a zoom outside of the window.
+        and events that were only updated, which have no end to draw. Raises `InputError` for a zoom
+        outside of the window.
 
     Examples
     --------

@@ -49,7 +49,7 @@ def league_chart(
     -------
     Figure
         A trace of bars per family, with the interval of each raw rate that has one, and marks at
-        the rates shrunk toward the family's mean. Without a rate: a figure with a sentence.
+        the rates shrunk toward the family's mean.
 
     Examples
     --------
@@ -182,8 +182,7 @@ def survival_chart(
     Figure
         A stepped line per group with its band, and below them the events of each group at risk at
         some ages. A line ends where survival is not known. Of more than 300 ages of a group 300 are
-        drawn, and the subtitle says so. Without known survival: a figure with a sentence. Raises
-        `InputError` for more than six groups.
+        drawn, and the subtitle says so. Raises `InputError` for more than six groups.
 
     Examples
     --------

@@ -44,8 +44,7 @@ def event_study_chart(
     -------
     Figure
         Lines of the mean and the median by the time since the event, the band with half of the
-        paths, and the 95 % band of the mean, if any. Hovering shows n. Without a known path: a
-        figure with a sentence.
+        paths, and the 95 % band of the mean, if any. Hovering shows n.
 
     Examples
     --------
@@ -205,8 +204,7 @@ def payoff_chart(
         A box per delay after detection (5, 25, 50, 75 and 95 % quantiles) of gross payoffs and,
         with a fee table, of net ones, each beside its mean with a 95 % band. A line is the mean of
         all events, including those over by then, which pay nothing. The events taken and their
-        share are below each delay. Without a position: a figure with a sentence. Raises
-        `InputError` for rows of several groups.
+        share are below each delay. Raises `InputError` for rows of several groups.
 
     Examples
     --------

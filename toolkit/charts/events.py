@@ -71,7 +71,7 @@ def event_timeline(
         One bar trace per family with events. A pattern marks durations that were not observed: "/"
         is still open, drawn as far as known; "x" lost its close, drawn to its next opening; "\" has
         no opening, drawn from the window's start. Events that were only updated are counted in the
-        subtitle. Without events in the window: a figure with a sentence.
+        subtitle.
 
     Examples
     --------
@@ -135,8 +135,7 @@ def activity_chart(
     -------
     Figure
         One bar trace per family, named with its number of events. Hours are whole UTC hours: the
-        first and the last may extend beyond the window. Without openings in it: a figure with a
-        sentence.
+        first and the last may extend beyond the window.
 
     Examples
     --------

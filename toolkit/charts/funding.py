@@ -79,8 +79,8 @@ def funding_chart(
         Stepped lines: sell rate less buy rate (in the unit), broken where a leg has no rate in
         force, funding received since ``start`` (bps of one leg's notional), and the carry at each
         settlement, by `toolkit.statistics.funding.carry`. What is not known is left out, with the
-        reason in the subtitle. Without a settlement in the window: a figure with a sentence. If the
-        service sends only its own ``differential_pct_8h``: that alone, without carry.
+        reason in the subtitle. If the service sends only its own ``differential_pct_8h``: that
+        alone, without carry.
 
     Raises
     ------

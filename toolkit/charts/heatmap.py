@@ -52,8 +52,8 @@ def funding_heatmap(
         A heat map with a row per trajectory, the first on top, and a column per bucket, unfilled
         where nothing is known. The colours reach their ends at 54.75 % a year, as those of
         `funding_matrix`. Their scale is drawn where ``showscale`` of the trace is set. Hovering
-        shows the rate and the bucket's coverage. Without a known bucket: a figure with a sentence.
-        Raises `InputError` for another unit or more than 50,000 cells.
+        shows the rate and the bucket's coverage. Raises `InputError` for another unit or more than
+        50,000 cells.
 
     Examples
     --------
@@ -159,8 +159,7 @@ def event_hours_chart(
     -------
     Figure
         A heat map, Monday on top, unfilled where the log covers that hour of no week. Hovering
-        shows the mean, its interval and the weeks. Without a known hour: a figure with a sentence.
-        Raises `InputError` for rows of several groups.
+        shows the mean, its interval and the weeks. Raises `InputError` for rows of several groups.
 
     Examples
     --------
@@ -270,8 +269,8 @@ def spread_hours_chart(
     -------
     Figure
         A heat map, Monday on top, with colours centred on 0, unfilled where that hour of no week
-        has a row. Hovering shows the mean, its 95 % interval and the weeks. Without any row: a
-        figure with a sentence. Raises `InputError` for rows of several trajectories.
+        has a row. Hovering shows the mean, its 95 % interval and the weeks. Raises `InputError` for
+        rows of several trajectories.
 
     Examples
     --------
@@ -350,8 +349,8 @@ def cooccurrence_chart(
         A heat map with a row and a column per group, the first on top. A cell is the ratio of pairs
         to those expected, on a logarithmic scale from 1/8 to 8, grey where the ratio is within its
         band of chance, and unfilled without a ratio. Cells with a q-value below 0.05 are marked.
-        Hovering shows the counts, the ratio with its band, and the q-value. Without a ratio: a
-        figure with a sentence. Raises `InputError` for two rows of one pair in one order.
+        Hovering shows the counts, the ratio with its band, and the q-value. Raises `InputError` for
+        two rows of one pair in one order.
 
     Examples
     --------

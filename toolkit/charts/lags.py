@@ -43,8 +43,7 @@ def lags_chart(
         One line per frame by the lag (s), with gaps where the correlation is null. If it is higher
         on the right of 0 than on the left, the buy leg leads. Shaded is the 95 % band of chance of
         the first frame that has one. Hovering shows n: pairs of returns, or the prices of both
-        legs. Without a correlation: a figure with a sentence. Raises `InputError` for no frame or
-        several trajectories.
+        legs. Raises `InputError` for no frame or several trajectories.
 
     Examples
     --------

@@ -109,8 +109,8 @@ def funding_matrix(
         A heat map with colours centred on 0 and, up to 300 cells, a trace with the exact numbers. A
         cell without a rate is unfilled. A leg without a known rate or interval is counted in the
         subtitle. The colours reach their ends at `FULL_COLOUR_PCT_8H`, whatever the rates, and the
-        subtitle has that size in the unit. Without a rate: a figure with a sentence. Raises
-        `InputError` for another unit or two rows of one leg.
+        subtitle has that size in the unit. Raises `InputError` for another unit or two rows of one
+        leg.
 
     Examples
     --------
@@ -310,8 +310,8 @@ def spread_matrix(
         A heat map and a trace with its numbers. As the log spread is 10,000 ln(sell / buy), the
         opposite orientation has the opposite sign, and two pairs of one time that share a leg add
         up to a third. Absent pairs are derived in this way, and hovering says so. The colours reach
-        their ends at `FULL_COLOUR_BPS`. A cell without a known spread is unfilled. Without any: a
-        figure with a sentence. Raises `InputError` for two rows of one pair.
+        their ends at `FULL_COLOUR_BPS`. A cell without a known spread is unfilled. Raises
+        `InputError` for two rows of one pair.
 
     Examples
     --------

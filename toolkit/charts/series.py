@@ -108,8 +108,7 @@ def spread_chart(
     -------
     Figure
         Three lines drawn from the same rows: buy leg, sell leg, spread (the spread first where it
-        is on top), then the thresholds and the openings, if any. Without rows in the window: a
-        figure with a sentence.
+        is on top), then the thresholds and the openings, if any.
 
     Raises
     ------
@@ -241,9 +240,8 @@ def price_chart(
     Returns
     -------
     Figure
-        One line, or two if any mark price is known. Without rows in the window: a figure with a
-        sentence. Raises `InputError` for a spread trajectory or a missing or non-numeric column or
-        two rows of one ``ts``.
+        One line, or two if any mark price is known. Raises `InputError` for a spread trajectory or
+        a missing or non-numeric column or two rows of one ``ts``.
 
     Examples
     --------
@@ -262,7 +260,12 @@ def price_chart(
     rows = rows_to_draw(frame, columns, view.window, step_s=step_s, points=points)
     if rows.total == 0:
         return nothing(view, trajectory)
-    lines = [_price_line(rows, column, column.replace("_", " "), view) for column in columns]
+    lines = [
+        gapped_line(
+            rows, each, name=each.replace("_", " "), hover="%{y:,.10~g}", timezone=view.timezone
+        )
+        for each in columns
+    ]
     lines[0].zorder = 1  # a mark price beside it hides no price
     return Figure(lines, layout=_layout(view, trajectory, "price", rows)).update_layout(height=480)
 
@@ -273,10 +276,6 @@ def nothing(view: View, trajectory: Subject) -> Figure:
     if isinstance(trajectory, SnapshotTrajectory):
         load = "keep `rail follow` running: past snapshots cannot be loaded"
     return view.empty(f"No rows of {view}. Choose another window, or {load}")
-
-
-def _price_line(rows: DrawnRows, column: str, name: str, view: View) -> go.Scatter:
-    return gapped_line(rows, column, name=name, hover="%{y:,.10~g}", timezone=view.timezone)
 
 
 def _layout(view: View, trajectory: Subject, title: str, rows: DrawnRows) -> dict[str, Any]:

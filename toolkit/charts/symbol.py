@@ -74,9 +74,8 @@ def symbol_chart(
         A line for each leg above, its rate in the same colour in the middle, and a bar for each
         event below, one row per family, over one time axis. One hover box lists the legs, the
         dearest first, each with the time of its row. Without rates or events, prices take the room.
-        The ``customdata`` of a bar is its ``event_id``, without tags. Without prices, rates and
-        events in the window: a figure with a sentence. Raises `InputError` for two rows of one leg
-        and ts.
+        The ``customdata`` of a bar is its ``event_id``, without tags. Raises `InputError` for two
+        rows of one leg and ts.
 
     Examples
     --------

@@ -252,10 +252,6 @@ def _is_dex(exchange: str) -> bool:
     return exchange.startswith("DEX-")
 
 
-def _entered(state: Mapping[str, Any], exchange: str) -> dict[str, float | None]:
-    return {field: state.get(f"fee_{field}_{exchange}") for field in FORM_FIELDS}
-
-
 def _save(
     held: StoreState, before: Mapping[str, Mapping[str, float | None] | None], since: dt.date
 ) -> None:
@@ -264,7 +260,8 @@ def _save(
     entered = {
         exchange: now
         for exchange, known in before.items()
-        if known is not None and (now := _entered(state, exchange)) != known
+        if known is not None
+        and (now := {field: state.get(f"fee_{field}_{exchange}") for field in FORM_FIELDS}) != known
     }
     _kept(lambda: keep_fees(held.path, entered, since))
 

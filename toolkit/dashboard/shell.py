@@ -191,7 +191,7 @@ def _try_again() -> None:
     again()
 
 
-def draw(figure: Any, key: str, *, headed: bool = True, **config: Any) -> None:
+def draw(figure: Any, key: str, *, headed: bool = False, **config: Any) -> None:
     """Draw the figure in Streamlit's template.
 
     Its heading is the alternative text, and is drawn if ``headed``. ``config`` is plotly's.
@@ -207,20 +207,20 @@ def draw(figure: Any, key: str, *, headed: bool = True, **config: Any) -> None:
 def draw_titled(figure: Any, key: str) -> None:
     """Draw the figure below its title, with the lines of its heading as help."""
     if not figure.lines:  # a sentence in place of data
-        draw(figure, key=key)
+        draw(figure, key=key, headed=True)
         return
     lines = Markdown("\n\n").join(map(Markdown.harmless, figure.lines))
     st.markdown(Markdown("**{}**").format(Markdown.harmless(figure.title_words)), help=lines)
     if figure.layout.height:
         figure.update_layout(height=figure.layout.height - figure.layout.margin.t + _UNHEADED_PX)
-    draw(figure, key=key, headed=False)
+    draw(figure, key=key)
 
 
-def draw_cells(figure: Any, key: str, *, headed: bool = True) -> None:
+def draw_cells(figure: Any, key: str) -> None:
     """Draw a figure of cells with numbers, which a phone hides in narrow cells."""
     dense = len(figure.data) > 0 and len(figure.data[0].x) > _CELLS_ON_A_PHONE
     with st.container(key="dense_cells" if dense else "cells"):
-        draw(figure, key=key, headed=headed)
+        draw(figure, key=key)
 
 
 def _make_room(figure: Any) -> None:
@@ -291,7 +291,7 @@ def show_metric(
     )
 
 
-ZOOMED_BY_US = {
+ZOOMED_BY_US: dict[str, Any] = {
     "doubleClick": False,
     "modeBarButtonsToRemove": [
         *("zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "autoScale2d", "resetScale2d")

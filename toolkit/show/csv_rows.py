@@ -1,4 +1,4 @@
-"""The door to a spreadsheet: rows as CSV of which no cell is a formula, whoever wrote it."""
+"""Rows as CSV without formulas for a spreadsheet."""
 
 from __future__ import annotations
 
@@ -18,6 +18,6 @@ def csv_rows(rows: pl.DataFrame) -> bytes:
 
 
 def _harmless(rows: pl.DataFrame) -> dict[str, str]:
-    """Return the texts of rows that must be written otherwise, with what is written."""
+    """Return the texts that must be escaped, with their replacement."""
     texts = rows.select(pl.selectors.string().unique().implode()).row(0) if rows.width else ()
     return {text: csv_cell(text) for part in texts for text in part if text is not None}

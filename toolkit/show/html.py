@@ -17,7 +17,7 @@ Row = dict[str, Any]
 
 
 def figures_html(row: Row, names: Iterable[str], result: str = "") -> Html:
-    """Return figures of a row beside each other: heading, value or why it is null, and meaning.
+    """Return figures of a row: heading, value or why it is null, and meaning.
 
     >>> figures_html({"carry_bps": 2.0}, ["carry_bps"])[:58]
     '<dl class="figures"><div><dt>carry</dt><dd>2.00 bps</dd><s'
@@ -39,9 +39,9 @@ def _figure(row: Row, name: str, result: str) -> Html:
 
 
 def table_html(rows: Sequence[Row], names: Sequence[str], result: str = "") -> Html:
-    """Return rows as a table. Below it is why there are nulls, and folded what columns mean.
+    """Return rows as a table, with notes on nulls and, folded, the meanings of columns below.
 
-    A column without any value is left out, and a line below says why.
+    A column without any value is left out, and a note says why.
     """
     columns = {name: column(name, result) for name in names}
     empty = {name for name in names if all(row[name] is None for row in rows)}
@@ -66,9 +66,9 @@ def table_html(rows: Sequence[Row], names: Sequence[str], result: str = "") -> H
 def lines_html(
     heads: Sequence[tuple[str, str]], lines: Iterable[Sequence[tuple[str, ...]]]
 ) -> Html:
-    """Return a table. Each head has its kind, "text" or "number", each cell what stands below it.
+    """Return a table. A head has its kind, "text" or "number", a cell its text and one below it.
 
-    On a narrow screen a column's head is before each cell. A key breaks at a colon.
+    On a narrow screen a column's head precedes each cell. A key breaks at a colon.
 
     >>> lines_html([("text", "of")], [[("A_B:X.spot",)]])[-92:-27]
     '<td class="text" data-head="of"><span>A_B:<wbr>X.spot</span></td>'
@@ -88,5 +88,5 @@ def _cell(kind: str, head: str, text: str, below: str = "") -> Html:
 
 
 def notes_html(notes: Iterable[str]) -> Html:
-    """Return notes, each a line of its own."""
+    """Return notes, one per line."""
     return Html("").join(Html('<p class="basis">{}</p>').format(note) for note in notes)

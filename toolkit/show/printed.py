@@ -27,7 +27,7 @@ _LEAST_COLUMNS = 3
 def print_sheet(page: Terminal, sheet: Sheet, rows: pl.DataFrame, left_out: str) -> None:
     """Print rows for a reader: a line for each, or the figures of the only one.
 
-    A key that all rows have is a line above them, with its heading, and no column.
+    A key common to all rows is a line above them in place of a column.
     """
     page.print(Text(plain(f"{sheet.heading} · {sheet.label}")), soft_wrap=False)
     notes: list[str] = []
@@ -45,9 +45,9 @@ def print_sheet(page: Terminal, sheet: Sheet, rows: pl.DataFrame, left_out: str)
 
 
 def print_rows(page: Terminal, sheet: Sheet, rows: pl.DataFrame) -> int:
-    """Print rows for a reader of the frame, and return how many of the columns fit.
+    """Print rows of a frame, and return how many of the columns fit.
 
-    Of a single row it is a line per figure, with the name of its column.
+    A single row is a line per figure, with the name of its column.
     """
     if rows.height > 1:
         lines, hidden = _print_table(page, sheet, rows)
@@ -69,7 +69,7 @@ def print_rows(page: Terminal, sheet: Sheet, rows: pl.DataFrame) -> int:
 def print_figures(page: Terminal, sheet: Sheet, row: dict[str, Any]) -> None:
     """Print one line per figure of a row that has a ``trajectory``.
 
-    Where a number is null, a letter stands for the reason, which follows the list.
+    A null has the letter of its reason, listed below.
     """
     table = plain_table("", _subject(row))
     notes = Notes()
@@ -104,7 +104,7 @@ def _subject(row: dict[str, Any]) -> str:
 
 
 def _print_table(page: Terminal, sheet: Sheet, rows: pl.DataFrame) -> tuple[list[str], int]:
-    """Print rows as a table. Return the notes on what is missing, and how many columns hide."""
+    """Print rows as a table. Return the notes on nulls, and the number of hidden columns."""
     names = list(sheet.columns)
     cells, notes = cells_of(sheet, rows, names)
     key = sheet.column(names[0])
@@ -121,9 +121,9 @@ def _print_table(page: Terminal, sheet: Sheet, rows: pl.DataFrame) -> tuple[list
 
 
 def _fitting(columns: Sequence[Column], cells: list[list[str]], width: int) -> list[int]:
-    """Return the widths of the columns that fit side by side: the key and at least two more.
+    """Return the widths of the columns that fit: the key and at least two more.
 
-    Where not even those fit, the key is folded. So is a text that does not fit.
+    A key or a text that does not fit is folded.
     """
     needed = [
         max(cell_len(text) for text in (heading_of(each, short=True), *(r[place] for r in cells)))
@@ -158,7 +158,7 @@ def _table(columns: Sequence[Column], cells: list[list[str]], widths: list[int])
 
 
 def _folded(key: str, width: int) -> str:
-    """Fold a key that is too wide. Only its first line begins where the lines of rows begin."""
+    """Fold a key that is too wide, with an indent from its second line on."""
     if cell_len(key) <= width:
         return key
     first, *_ = chop_cells(key, width)

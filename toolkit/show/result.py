@@ -1,7 +1,4 @@
-"""Results as frames: a polars frame that shows the columns of its answer, and says how many it has.
-
-In a terminal and a notebook a result of 100 columns is read by 8 of them.
-"""
+"""Results as frames: a polars frame that shows the first columns of its answer."""
 
 from __future__ import annotations
 
@@ -20,17 +17,16 @@ from toolkit.show.sheet import Name, Sheet
 from toolkit.show.terminal import Terminal
 
 ROWS = 10
-"""How many rows a result shows."""
+"""The most rows shown."""
 ANSWERS = 8
-"""How many columns of the answer a result shows beside those that tell rows apart."""
+"""The most columns of the answer shown beside the key."""
 _WIDTH, _NARROWEST = 100, 60
 
 
 class Result(pl.DataFrame):
-    """A frame of an answer. It shows some columns, and is a polars frame with all of them.
+    """A polars frame of an answer with all columns, which shows some of them.
 
-    What polars makes of it shows every column that it has, as any frame of polars. A pickled one is
-    read where the toolkit is not installed.
+    Frames derived from it show every column. A pickled one can be read without the toolkit.
 
     >>> found = Result.of(pl.DataFrame({"trajectory": ["a"], "half_life_s": [60.0], "n": [9]}),
     ...                   ["trajectory", "half_life_s"])
@@ -46,7 +42,7 @@ class Result(pl.DataFrame):
 
     @classmethod
     def of(cls, rows: pl.DataFrame, shown: Sequence[Name]) -> Result:
-        """Return rows as a result that shows some of their columns, the key first."""
+        """Return rows as a result that shows some columns, the key first."""
         key, *answer = shown
         first = (key,) if isinstance(key, str) else key
         kept = [name for name in _flat(answer) if name in rows.columns]
@@ -57,14 +53,14 @@ class Result(pl.DataFrame):
 
     @property
     def frame(self) -> pl.DataFrame:
-        """The rows as a frame of polars, which shows them as polars does."""
+        """The rows as a plain polars frame."""
         return pl.DataFrame(self)
 
     def __reduce__(self) -> Any:
         return pl.DataFrame, (self.get_columns(),)
 
     def __repr__(self) -> str:
-        """Show some columns of the first rows, and say how many more there are."""
+        """Show some columns of the first rows, and the number of others."""
         names, rows = self._of_answer, self.frame.head(ROWS)
         if not names or not rows.height:
             return str(self.frame)
@@ -96,7 +92,7 @@ class Result(pl.DataFrame):
         return [name for name in self._shown if name in self.columns]
 
     def _more(self, shown: int) -> str:
-        """Say how many rows and columns are not shown."""
+        """Format how many rows and columns are not shown."""
         rows, columns = self.height - ROWS, self.width - shown
         parts = [counted(rows, "more row")] if rows > 0 else []
         parts += [counted(columns, "more column")] if columns else []

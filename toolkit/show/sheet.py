@@ -1,7 +1,7 @@
 """A table for a reader, a file or a program: rows, and the columns that come first.
 
-Headings, units and formats are those of `toolkit.columns`. Each form of a table is made here, that
-of a terminal in `toolkit.show.printed`, that of a page in `toolkit.show.html`.
+Headings, units and formats are those of `toolkit.columns`. `toolkit.show.printed` has the form of a
+terminal, `toolkit.show.html` that of a page.
 """
 
 from __future__ import annotations
@@ -27,21 +27,20 @@ Name = str | tuple[str, ...]
 """A column of a table, or several whose values share a cell."""
 
 Cells = Mapping[str, Callable[[dict[str, Any]], str]]
-"""How the cells of some columns are written that need more than one value of their row."""
+"""Writers of cells that need more than one value of their row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
     """A table.
 
-    ``columns`` are names in the order of their weight: the key first, then as many as there is room
-    for. Names in a tuple share a cell. ``source`` is that of the rows, with ``as_of`` where they
-    are what was known at a time. ``order`` is as in ``--sort``, "" for that of the rows.
-    ``figures`` list the one row of a table in full. ``window`` is what the rows were asked for,
-    unless they name it themselves. ``notes`` are lines for a reader, below the rows. ``cells``
-    write those of some columns. ``printed`` prints the rows on a terminal in another way than as a
-    table. ``result`` is that of the columns where the rows have no method. Of a ``path`` around a
-    moment a terminal shows some rows, evenly spaced.
+    ``columns`` are names by weight: the key first, then as many as fit. Names in a tuple share a
+    cell. ``source`` is that of the rows, ``as_of`` the time of what was known, if not now.
+    ``order`` is as in ``--sort``, "" for that of the rows. ``figures`` list the one row of a table
+    in full. ``window`` is that of the request, unless the rows have it. ``notes`` are lines below
+    the rows. ``cells`` write some columns. ``printed`` prints the rows on a terminal in another
+    form. ``result`` is that of the columns if the rows have no method. A terminal shows some
+    evenly spaced rows of a ``path`` around a moment.
     """
 
     heading: str
@@ -60,14 +59,14 @@ class Sheet:
 
     @property
     def label(self) -> str:
-        """The source, and the time as of which it is shown."""
+        """The source and its ``as_of``."""
         then = "" if self.as_of is None else f", as of {format_ts(self.as_of)}"
         return f"{self.source}{then}"
 
     def ordered(self, rows: pl.DataFrame | None = None, order: str = "") -> pl.DataFrame:
-        """Return rows of the table, by default all, sorted as ``--sort`` names it.
+        """Return rows, by default all, sorted as by ``--sort``.
 
-        Rows with the same value are in the order of the first column. Nulls are last.
+        Ties are in the order of the first column, nulls last.
         """
         found, order = self.rows if rows is None else rows, order or self.order
         if not order:
@@ -78,7 +77,7 @@ class Sheet:
         return found.sort(by, descending=falling, nulls_last=True, maintain_order=True)
 
     def column(self, name: Name) -> Column:
-        """Return what is declared of a column in the result that the rows are."""
+        """Return the declaration of a column in the result of the rows."""
         if isinstance(name, tuple):
             parts = [self.column(each) for each in name]
             heading, short = (", ".join(words) for words in zip(*map(_words, parts), strict=True))
@@ -116,7 +115,7 @@ class Notes:
 
 
 def cell_text(row: dict[str, Any], one: Column, notes: Notes) -> str:
-    """Write a value, or what stands for a null with the letter of its reason.
+    """Write a value, or a null with the letter of its reason.
 
     >>> row, notes = {"half_life_s": None, "half_life_reason": "too_few"}, Notes()
     >>> cell_text(row, column("half_life_s"), notes), notes.lines
@@ -134,7 +133,7 @@ def cell_text(row: dict[str, Any], one: Column, notes: Notes) -> str:
 def cells_of(
     sheet: Sheet, rows: pl.DataFrame, names: Sequence[Name]
 ) -> tuple[list[list[str]], list[str]]:
-    """Write the cells of some columns, row by row, and the notes on what is missing in them."""
+    """Write the cells of columns, row by row, and the notes on their nulls."""
     notes, columns = Notes(), {name: sheet.column(name) for name in names}
 
     def written(row: dict[str, Any], name: Name) -> str:

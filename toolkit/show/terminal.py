@@ -1,4 +1,4 @@
-"""The door to the terminal: what is printed there is text, whoever wrote it."""
+"""A console that prints foreign text safely."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from toolkit.foreign import plain
 class Terminal(Console):
     r"""A console that reads no markup, and prints what is not printable as "�".
 
-    A text that is printed by itself is one line. Styles are given by `rich.text.Text` alone.
+    A text printed by itself is one line. Only `rich.text.Text` has styles.
 
     >>> import io
     >>> file = io.StringIO()

@@ -1,4 +1,4 @@
-"""Write a value, its heading, and the reason why it is null, in the words that all faces use."""
+"""Write values, headings and reasons of nulls in the words of all interfaces."""
 
 from __future__ import annotations
 
@@ -29,26 +29,10 @@ _NONE = {
 }
 
 
-def half_life_doubt(row: Mapping[str, Any]) -> Reason | None:
-    """Return why a half-life is unreliable, None for a reliable or null one.
-
-    ``row`` is of `toolkit.statistics.spread.half_life`. A half-life is reliable if its 95 %
-    interval has an upper bound. A row without these columns gives None.
-
-    >>> half_life_doubt({"half_life_s": 60.0, "half_life_upper_s": None,
-    ...                  "half_life_upper_reason": "no_reversion"}).name
-    'NO_REVERSION'
-    """
-    reason = row.get("half_life_upper_reason")
-    if row.get("half_life_s") is None or row.get("half_life_upper_s") is not None or not reason:
-        return None
-    return Reason(reason)
-
-
 def half_life_note(row: Mapping[str, Any]) -> str:
     """Describe why a half-life is null or unreliable, "" for a reliable one.
 
-    ``row`` is as in `half_life_doubt`.
+    ``row`` is of `toolkit.statistics.spread.half_life`, see `doubt_of`.
 
     >>> half_life_note({"half_life_s": None, "half_life_reason": "too_few"})
     'too few rows for a half-life'
@@ -61,7 +45,7 @@ def half_life_note(row: Mapping[str, Any]) -> str:
         if not reason:
             return "no half-life"
         return _NONE.get(Reason(reason), f"no half-life: {Reason(reason).words}")
-    doubt = half_life_doubt(row)
+    doubt = doubt_of(row, "half_life_s")
     return f"half-life {UNRELIABLE}: {doubt.words.removeprefix('none: ')}" if doubt else ""
 
 
@@ -85,10 +69,10 @@ DECIMALS = {
 """The decimals of each unit. A number without a unit has four significant digits, a price five."""
 
 _IN_HEADINGS = frozenset(DECIMALS) - {"count", "fraction", "per hour", "per day"}
-"""The units that a heading states. Counts, shares, lengths and moments show theirs in the cells."""
+"""The units in headings. Others are shown in the cells."""
 
 BASIS = ("trajectory", "stream", "n", "coverage")
-"""The columns that tell rows apart, and those that say what figures rest on."""
+"""The columns that identify rows, and those of the basis of figures."""
 
 
 def heading_of(one: Column, *, short: bool = False) -> str:
@@ -145,7 +129,7 @@ def _number_text(value: float, one: Column) -> str:
 
 
 def _percent_text(percent: float, places: int) -> str:
-    """Write a share. Only nothing reads as 0 %, and only everything as 100 %."""
+    """Write a share. Only exactly 0 and 1 read as 0 % and 100 %."""
     text, least = f"{percent:z,.{places}f}", 10.0**-places
     if percent > 0 and not text.strip("0."):
         return f"<{least:.{places}f} %"
@@ -155,7 +139,7 @@ def _percent_text(percent: float, places: int) -> str:
 
 
 def share_text(share: float | None) -> str:
-    """Write a share of a whole, such as a coverage. Where it is not known, that is a dash.
+    """Write a share, such as a coverage. A null is a dash.
 
     >>> share_text(0.000001), share_text(0.972), share_text(0.999999), share_text(None)
     ('<0.01 %', '97.20 %', '>99.99 %', '–')
@@ -164,7 +148,7 @@ def share_text(share: float | None) -> str:
 
 
 def basis_text(n: int | None, coverage: float | None, what: str = "coverage") -> str:
-    """Write what figures rest on: how many observations, and how much of the window they cover.
+    """Write the basis of figures: the number of observations, and their coverage of the window.
 
     >>> basis_text(1200, 0.985), basis_text(3, None)
     ('n = 1,200, coverage 98.50 %', 'n = 3')
@@ -185,7 +169,7 @@ def figures_text(row: Mapping[str, Any], names: Iterable[str], result: str = "")
 
 
 def figures_of(names: Iterable[str], result: str) -> list[str]:
-    """Return the names that are figures of a result: not what they rest on, and no reason.
+    """Return the names of figures of a result, without their basis and reasons.
 
     >>> figures_of(["trajectory", "n", "half_life_s", "half_life_reason", "method"], "")
     ['half_life_s']
@@ -222,7 +206,7 @@ def reason_of(row: Mapping[str, Any], name: str) -> str | None:
 
 
 def reason_words(row: Mapping[str, Any], name: str) -> str:
-    """Return why a value is null in words, "" where nothing says it.
+    """Return in words why a value is null, "" without a reason.
 
     >>> reason_words({"half_life_s": None, "half_life_reason": "too_few"}, "half_life_s")
     'too few observations for this statistic'
@@ -232,7 +216,7 @@ def reason_words(row: Mapping[str, Any], name: str) -> str:
 
 
 def null_text(row: Mapping[str, Any], name: str) -> str:
-    """Return what stands in the place of a null: a dash, or on which side the number lies.
+    """Return the text of a null: a dash, or a bound of the number.
 
     >>> null_text({"half_life_s": None, "half_life_reason": "below_step"}, "half_life_s")
     'under 1 step'
@@ -244,12 +228,16 @@ def null_text(row: Mapping[str, Any], name: str) -> str:
 def doubt_of(row: Mapping[str, Any], name: str) -> Reason | None:
     """Return why a value is unreliable, None for a reliable or null one.
 
+    A half-life is reliable if its 95 % interval has an upper bound. A row without that column, and
+    any other figure, gives None.
+
     >>> row = {"half_life_s": 60.0, "half_life_upper_s": None}
-    >>> row |= {"half_life_upper_reason": "no_reversion"}
-    >>> doubt_of(row, "half_life_s").value
-    'no_reversion'
+    >>> doubt_of(row | {"half_life_upper_reason": "no_reversion"}, "half_life_s").name
+    'NO_REVERSION'
     """
-    return half_life_doubt(row) if name == "half_life_s" and row.get(name) is not None else None
+    reason = row.get("half_life_upper_reason")
+    known = name == "half_life_s" and row.get(name) is not None
+    return Reason(reason) if known and reason and row.get("half_life_upper_s") is None else None
 
 
 def size_text(size: float | None, family: str) -> str:

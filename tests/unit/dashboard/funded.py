@@ -92,10 +92,6 @@ def fill(
     return path
 
 
-def metrics(shown):
-    return {metric.label: metric.value for metric in shown.metric}
-
-
 def kept(shown):
     """The line that says what a position of the size would have kept."""
     return next(each for each in shown.markdown if "would have" in each.value)

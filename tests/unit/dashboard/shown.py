@@ -19,6 +19,16 @@ def texts(elements: Iterable[Any]) -> list[str]:
     return [element.value for element in elements]
 
 
+def metrics(page: AppTest) -> dict[str, str]:
+    """The figures of a page by their label."""
+    return {metric.label: metric.value for metric in page.metric}
+
+
+def words(page: AppTest) -> str:
+    """The texts of a page."""
+    return " ".join(texts(page.markdown))
+
+
 def figures(page: AppTest) -> list[dict[str, Any]]:
     """The charts of a page, as plotly reads them."""
     return [json.loads(chart.proto.spec) for chart in page.get("plotly_chart")]

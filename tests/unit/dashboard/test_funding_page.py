@@ -10,8 +10,8 @@ from toolkit.market import Source
 from toolkit.store import Store
 
 from .conftest import keep_snapshot
-from .funded import OTHER, PAIR, SERVED_AT, cells, fill, kept, metrics, opened, read_out
-from .shown import drawn, figures, rows_of, sync, texts
+from .funded import OTHER, PAIR, SERVED_AT, cells, fill, kept, opened, read_out
+from .shown import drawn, figures, metrics, rows_of, sync, texts
 
 
 @pytest.fixture(scope="module")

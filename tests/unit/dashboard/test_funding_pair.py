@@ -23,12 +23,11 @@ from .funded import (
     beside,
     fill,
     kept,
-    metrics,
     overview,
     read_out,
     settled,
 )
-from .shown import drawn, figures, rows_of, texts
+from .shown import drawn, figures, metrics, rows_of, texts
 
 
 @pytest.fixture(scope="module")

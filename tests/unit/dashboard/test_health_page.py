@@ -20,18 +20,10 @@ from toolkit.wire.quota import Allowance
 from toolkit.workspace import Workspace
 
 from .conftest import EDGE, LEG, SERVED_AT, price_rows
-from .shown import rows_of, sync, texts, values_of
+from .shown import metrics, rows_of, sync, texts, values_of, words
 
 NOW = 1_795_132_800
 OWN = "BTC_USDT:AURORA.spot"
-
-
-def metrics(shown):
-    return {metric.label: metric.value for metric in shown.metric}
-
-
-def words(shown):
-    return " ".join(texts(shown.markdown))
 
 
 def test_rows_documents_and_size_are_counted(page, full):

@@ -23,7 +23,7 @@ from toolkit.store import Batch, LoadOrigin, StoreWriter
 from toolkit.workspace import open_workspace
 
 from .conftest import EDGE, PAIR, keep_snapshot, spread_rows
-from .shown import cells_of, drawn, figures, rows_of, values_of
+from .shown import cells_of, drawn, figures, metrics, rows_of, values_of
 from .test_spreads_page import bring
 
 OTHER = "ETH_USD:KRAKEN.spot:GEMINI.spot"
@@ -32,10 +32,6 @@ END = START + 86_400 * DAYS
 WEEK = Interval(END - 7 * 86_400, END)
 HELD, BOTH = "ETH_USD:GEMINI.spot:KRAKEN.spot", "BTC_USD:COINBASE.spot:KRAKEN.spot"
 """A pair that is held this way round alone, and one that is held both ways round."""
-
-
-def metrics(shown):
-    return {metric.label: metric.value for metric in shown.metric}
 
 
 def test_a_level_counts_with_the_sign_of_the_spread_unless_its_size_is_meant(page, held):

@@ -26,13 +26,9 @@ from .conftest import (
     price_rows,
     spread_rows,
 )
-from .shown import rows_of, sync
+from .shown import metrics, rows_of, sync, words
 
 PAIR = "BTC_USD:COINBASE.spot:KRAKEN.spot"
-
-
-def metrics(shown):
-    return {metric.label: metric.value for metric in shown.metric}
 
 
 def captions(shown):
@@ -51,10 +47,6 @@ def test_it_opens_without_a_name_and_counts_what_the_store_holds(shown):
         "pumps and dumps, 24 h": "1",
         "funding events, 24 h": "–",
     }
-
-
-def words(shown):
-    return " ".join(line.value for line in shown.markdown)
 
 
 def test_open_spreads_are_the_services_list_widest_first(shown):

@@ -13,7 +13,7 @@ from toolkit.statistics.spread import net_episodes
 from toolkit.store import Edge
 
 from .conftest import SERVED_AT, START, documents, loading, spread_rows
-from .shown import cells_of, figures, texts
+from .shown import cells_of, figures, metrics, texts
 
 LEG = "BTC_USD:KRAKEN.spot"
 PAIR = "BTC_USD:COINBASE.spot:KRAKEN.spot"
@@ -34,10 +34,6 @@ def below(page, part):
     page.get_by_key("below").set_value(part).run()
     assert not page.exception
     return page
-
-
-def metrics_of(page):
-    return {metric.label: metric.value for metric in page.metric}
 
 
 def test_the_page_opens_on_the_first_trajectory_and_all_that_is_held(page, held):
@@ -129,11 +125,11 @@ def test_what_is_zoomed_into_is_what_is_shown_and_measured(page, held):
     zoom = "2023-03-10T01:00:00Z/2023-03-10T02:00:00Z"
     shown = page(held.path, trajectory=PAIR, zoom=zoom)
     assert figures(shown)[0]["layout"]["xaxis"]["range"] == ["2023-03-10 01:00", "2023-03-10 02:00"]
-    assert metrics_of(shown)["observations"] == "60"
+    assert metrics(shown)["observations"] == "60"
     assert shown.get_by_key("start").value == march(10)
     assert link(shown) == {"trajectory": PAIR, "window": "7 days", "zoom": zoom}
     shown.get_by_key("trajectory_zoom_out").click().run()
-    assert metrics_of(shown)["observations"] == "539"
+    assert metrics(shown)["observations"] == "539"
     assert "zoom" not in link(shown)
 
 
@@ -147,11 +143,11 @@ def test_the_legs_are_below_where_they_are_wanted(page, held):
 
 def test_net_figures_and_what_would_have_been_kept_are_by_the_fees_of_the_bar(page, held):
     shown = page(held.path, trajectory=PAIR)
-    assert metrics_of(shown)["time, ≥ 20 bps"] == "0.00 %"
+    assert metrics(shown)["time, ≥ 20 bps"] == "0.00 %"
     assert any("Choose a fee table" in words for words in texts(shown.caption))
     dear = page(held.path, trajectory=PAIR, fees="example")
-    assert metrics_of(dear)["time, |spread| > cost"] == "0.00 %"
-    assert metrics_of(dear)["net at entry (bps)"] == "0.00"
+    assert metrics(dear)["time, |spread| > cost"] == "0.00 %"
+    assert metrics(dear)["net at entry (bps)"] == "0.00"
     prices = spread_rows().filter(pl.col("ts") >= START + 60 * 300)
     rows = prices.with_columns(sell_price=pl.col("buy_price") * 1.02)
     table = FeeModel.example(["COINBASE", "KRAKEN"])
@@ -162,7 +158,7 @@ def test_net_figures_and_what_would_have_been_kept_are_by_the_fees_of_the_bar(pa
     edge = Edge(served_at=window.end, delay_s=0, retention_s=None, step_s=60)
     with loading(held, SERVED_AT + 86_400) as batch:
         batch.add(Trajectory.parse(PAIR), later, window, edge)
-    kept = metrics_of(page(held.path, trajectory=PAIR, fees="example", window="24 hours"))
+    kept = metrics(page(held.path, trajectory=PAIR, fees="example", window="24 hours"))
     assert kept["episodes"] == str(found["net_episodes"]) == "1"
     assert kept["net at entry (bps)"] == f"{found['net_entry_bps']:,.2f}"
     assert kept["net at entry (USD)"] == f"{found['net_entry_bps']:,.2f}"  # of 10,000
@@ -172,7 +168,7 @@ def test_episodes_beyond_a_threshold_are_counted_without_fees(page, held):
     opened = page(held.path, trajectory=PAIR, threshold="3.5")
     assert len(figures(opened)[0]["layout"]["shapes"]) > 50
     assert any("Grey: ≥ 3.5 bps." in words for words in texts(opened.caption))
-    shown = metrics_of(opened)
+    shown = metrics(opened)
     assert shown["time, ≥ 3.5 bps"] == "20.30 %"  # 110 of 542 minutes
     assert float(shown["episodes/day, ≥ 3.5 bps"].replace(",", "")) > 100
 
@@ -201,10 +197,10 @@ def test_a_window_without_rows_says_what_to_do(page, held):
 
 def test_statistics_stand_beside_their_n_and_coverage(page, held):
     shown = page(held.path, trajectory=PAIR)
-    metrics = metrics_of(shown)
-    assert metrics["observations"] == "539"
-    assert metrics["coverage"] == "89.83 %"
-    assert metrics["mean (bps)"] == "2.00"
+    found = metrics(shown)
+    assert found["observations"] == "539"
+    assert found["coverage"] == "89.83 %"
+    assert found["mean (bps)"] == "2.00"
     beside = {metric.label: metric.delta for metric in shown.metric}
     assert beside["observations"] == "1 without a value"
     assert beside["coverage"] == "longest gap 1 h 1 min"

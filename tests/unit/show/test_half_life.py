@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from toolkit.reasons import Reason
-from toolkit.show.values import half_life_doubt, half_life_note
+from toolkit.show.values import doubt_of, half_life_note
 from toolkit.statistics.spread import half_life
 
 
@@ -26,12 +26,12 @@ def walk(n, phi, seed=5):
 def test_a_half_life_with_an_upper_bound_has_no_note():
     row = row_of(walk(5_000, 0.97))
     assert row["half_life_upper_s"] is not None
-    assert (half_life_doubt(row), half_life_note(row)) == (None, "")
+    assert (doubt_of(row, "half_life_s"), half_life_note(row)) == (None, "")
 
 
 def test_one_without_an_upper_bound_is_unreliable():
     row = next(row for seed in range(50) if _unbounded(row := row_of(walk(400, 1.0, seed))))
-    assert half_life_doubt(row) is Reason.NO_REVERSION
+    assert doubt_of(row, "half_life_s") is Reason.NO_REVERSION
     assert half_life_note(row).startswith("half-life unreliable: a spread that never returns")
 
 

@@ -125,14 +125,10 @@ def label_of(parameter: Parameter) -> str:
     'ADF lags'
     """
     one = column(parameter.name)
-    words = one.short if one.meaning else _in_words(parameter)
+    name = parameter.name.removesuffix(f"_{parameter.unit}") if parameter.unit else parameter.name
+    words = one.short if one.meaning else name.replace("_", " ")
     unit = parameter.unit if _is_number(parameter) else ""
     return f"{words[0].upper()}{words[1:]}{f' ({unit})' if unit else ''}"
-
-
-def _in_words(parameter: Parameter) -> str:
-    words = parameter.name.removesuffix(f"_{parameter.unit}") if parameter.unit else parameter.name
-    return words.replace("_", " ")
 
 
 def _is_number(parameter: Parameter) -> bool:
@@ -162,7 +158,7 @@ def _text(parameter: Parameter, value: Any) -> str:
 
 
 def _taken(parameter: Parameter, shown: Any) -> Any:
-    """Return the value that a widget stands for, None where it is left empty."""
+    """Return the value of a widget, None if it is left empty."""
     if shown in (None, "", []):
         shown = _start(parameter)
     if parameter.kind == "flag":

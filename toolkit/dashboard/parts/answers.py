@@ -94,7 +94,7 @@ def _draw_chart(shell: PageShell, answer: SeriesAnswer | EventAnswer, key: str) 
         if not str(error.value).startswith("no "):
             st.caption(Markdown("No chart of these rows: it needs {}.").format(error.allowed))
         return
-    draw(figure, key=key, headed=False)
+    draw(figure, key=key)
 
 
 def drawn(shell: PageShell, analysis: Analysis, rows: pl.DataFrame, **known: Any) -> Any:

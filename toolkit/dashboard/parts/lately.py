@@ -9,9 +9,12 @@ from collections.abc import Iterable
 
 import polars as pl
 
+from toolkit.charts.matrix import rate_in
+from toolkit.dashboard.parts.rows import RowColumn
 from toolkit.dashboard.reading import SPREADS, StoreState, StreamVersion, measure_each
 from toolkit.intervals import Interval
 from toolkit.market import Family
+from toolkit.show.values import NULL, figures_text
 from toolkit.statistics.families import extent_of
 from toolkit.statistics.funding import heatmap, persistence
 from toolkit.statistics.screening import UNUSUAL_S, percentile_of
@@ -19,6 +22,8 @@ from toolkit.statistics.screening import UNUSUAL_S, percentile_of
 _HOUR_S, _DAY_S = 3_600, 86_400
 _BUCKET_S = 1_800
 _BUCKETS = _DAY_S // _BUCKET_S
+_FEW_DAYS = 2.0
+_ALMOST_ALWAYS, _MOSTLY = 0.9, 0.6
 
 
 def newest_end(streams: pl.DataFrame, *kinds: str) -> int | None:
@@ -108,6 +113,53 @@ def funding_lately(held: StoreState, keys: Iterable[str]) -> pl.DataFrame:
     named = _held_of(held, Family.FUNDING.value, keys, held.versions)
     found = measure_each(held, Family.FUNDING.value, window, "lately", _steady, versions=named)
     return pl.concat([empty, found])
+
+
+def sign_columns(
+    held: StoreState,
+    pairs: Iterable[tuple[str, bool]],
+    unit: str = "% per year (APR)",
+    *,
+    few: str,
+) -> list[RowColumn]:
+    """Build the columns of sign, flips and line (in the unit) of pairs, by `funding_lately`.
+
+    ``pairs`` has the stream of each row, "" for none, and whether it is shown in the opposite
+    orientation. ``few`` is why the sign of less than two days is not known.
+    """
+    pairs = list(pairs)
+    found = funding_lately(held, [stream for stream, _ in pairs]).iter_rows(named=True)
+    lately = {row["trajectory"]: row for row in found}
+    name, times = rate_in("line_apr_pct", unit)
+    shares, why, flips, lines = [], [], [], []
+    for stream, turned in pairs:
+        row = lately.get(stream, dict.fromkeys(_STEADY))
+        share = row["negative_share" if turned else "positive_share"]
+        enough = share is not None and (row["days"] or 0.0) >= _FEW_DAYS
+        facts = {"sign_share": share, "days": row["days"], "flips": row["flips"]}
+        shares.append(share if enough else None)
+        why.append(figures_text(facts, facts) if enough else few)
+        flips.append(row["flips"] if enough else None)
+        sign = -times if turned else times
+        line = row["line"]
+        lines.append(line and [None if value is None else sign * value for value in line])
+    words = [NULL if share is None else sign_words(share) for share in shares]
+    return [
+        RowColumn("sign", "number", shares, shown=words, titles=why),
+        RowColumn("flips", "number", flips),
+        RowColumn(name, "line", lines),
+    ]
+
+
+def sign_words(share: float) -> str:
+    """Describe the share of the time in which a difference had its current sign.
+
+    >>> [sign_words(share) for share in (0.95, 0.7, 0.4)]
+    ['● steady', '◐ mostly', '○ unsteady']
+    """
+    if share >= _ALMOST_ALWAYS:
+        return "● steady"
+    return "◐ mostly" if share >= _MOSTLY else "○ unsteady"
 
 
 def _held_of(

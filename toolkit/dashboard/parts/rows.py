@@ -123,11 +123,11 @@ class RowColumn:
     @property
     def data(self) -> dict[str, Any]:
         """The data of the script."""
-        right = _CLASSES.get(self.kind, "")
+        right, one = _CLASSES.get(self.kind, ""), self.column
         return {
             "name": self.heading,
             "kind": self.kind,
-            "help": self.help or _meant(self.column),
+            "help": self.help or (one.meaning and f"{one.heading}: {one.meaning}"),
             "className": right if self.narrow else f"{right} narrow-out".strip(),
             "values": None if self.kind == "text" and self.shown is None else self._sent(),
             "shown": self.texts,
@@ -168,10 +168,6 @@ def time_column(
     if not year:
         options["shown"] = [NULL if time is None else time[5:] for time in times]
     return RowColumn(name, "text", times, of=timezone, **options)
-
-
-def _meant(one: Column) -> str:
-    return f"{one.heading}: {one.meaning}" if one.meaning else ""
 
 
 def _rounded(value: float) -> float:

@@ -17,7 +17,13 @@ from toolkit.dashboard.export import hand_over, literal
 from toolkit.dashboard.link import PRESETS
 from toolkit.dashboard.loads import LOGS, Load, LoadPart, load_button, offer
 from toolkit.dashboard.pages.events.choice import CHOICES, ZOOM, AskedEvents, Filter, choose_events
-from toolkit.dashboard.pages.events.shown import ShownEvent, clicked_event, find_event, show_event
+from toolkit.dashboard.pages.events.shown import (
+    ShownEvent,
+    clicked_event,
+    find_event,
+    show_event,
+    show_later,
+)
 from toolkit.dashboard.parts.analyses import Asked, show_analyses
 from toolkit.dashboard.parts.answers import drawn
 from toolkit.dashboard.parts.event_reading import (
@@ -48,8 +54,8 @@ from toolkit.dashboard.widgets import Container, side_by_side, st
 from toolkit.foreign import LONGEST, Markdown, markdown
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, format_ts
-from toolkit.series.logs import HeldEvents
-from toolkit.show.values import figures_text, heading_of, reason_words, value_text
+from toolkit.series.held_events import HeldEvents
+from toolkit.show.values import figures_text, reason_words
 from toolkit.statistics.events import detections
 from toolkit.store import Store
 from toolkit.workspace.events.event_selection import EventSelection
@@ -154,19 +160,12 @@ def _step(shell: PageShell, known: tuple[str, ...]) -> int:
 
 
 def _show_horizon(row: Mapping[str, Any]) -> None:
-    later, one = value_text(row["horizon_s"], column("horizon_s")), column("return_median_log_bps")
+    one = column("return_median_log_bps")
     bounds = [f"return_median_{end}_log_bps" for end in ("lower", "upper")]
     band = figures_text(row, bounds)
     if row[bounds[0]] is None:
         band = reason_words(row, bounds[0])
-    st.metric(
-        Markdown("{} later: {}").format(later, heading_of(one)),
-        Markdown.harmless(value_text(row[one.name], one)),
-        delta=Markdown.harmless(band),
-        delta_color="off",
-        delta_arrow="off",
-        help=_FOLLOWED,
-    )
+    show_later(row["horizon_s"], row[one.name], one, band, _FOLLOWED)
     shares = figures_text(row, ("went_on_share", "retraced_median", "n"), "events.follow_through")
     st.caption(Markdown.harmless(shares))
 
@@ -312,7 +311,7 @@ def _draw_timeline(
         timezone=timezone,
         bars=_BARS,
     )
-    draw(chart, key="timeline", headed=False, **ZOOMED_BY_US)
+    draw(chart, key="timeline", **ZOOMED_BY_US)
     listen_to_zoom("timeline", timezone, ZOOM.key)
     words = [Markdown("Drag over a stretch to zoom in; click a bar to open it.")]
     if asked.zoom:

@@ -12,7 +12,7 @@ from toolkit.charts import Figure, funding_chart, price_chart, spread_chart
 from toolkit.charts.theme import FAMILY_COLOURS
 from toolkit.charts.time_axis import clock_text
 from toolkit.charts.view import subject_of
-from toolkit.columns import column
+from toolkit.columns import Column, column
 from toolkit.dashboard.desk import held_symbols
 from toolkit.dashboard.link import Choice, go_to
 from toolkit.dashboard.loads import LOGS, Load, LoadPart, load_button, offer
@@ -183,13 +183,15 @@ def _draw_around(shell: PageShell, shown: ShownEvent) -> None:
     if trajectory is None:
         st.caption(Markdown("The document does not name its legs."))
         return
-    window, key = _margin(shown.span), _held_key(shell, trajectory)
-    rows = None if key is None else _read(shell, key, window)
-    if key is None or rows is None or rows.is_empty():
+    held, window = shell.held, _margin(shown.span)
+    found = held_stream(trajectory.key, set(held.streams.filter(pl.col("rows") > 0)["stream"]))
+    key = found[0] if found else ""
+    rows = read_rows(held.path, key, *window, version=held.versions[key]) if found else None
+    if rows is None or rows.is_empty():
         what = Markdown("Its {} around that time is not stored.").format(trajectory.family)
         words = Markdown("Load {}").format(trajectory.family)
         load = Load(words, (LoadPart((trajectory.key,), *window),))
-        offer(shell.held, what, load, part="event")
+        offer(held, what, load, part="event")
         return
     chart = _figure(shell, key, window, rows)
     chart.update_layout(height=_CHART_PX, showlegend=False, margin_b=36, xaxis_title_text="")
@@ -197,23 +199,13 @@ def _draw_around(shell: PageShell, shown: ShownEvent) -> None:
     family = EventFamily(shown.life["family"])
     box = {"fillcolor": FAMILY_COLOURS[family], "opacity": 0.2, "line_width": 0, "layer": "below"}
     chart.add_shape(type="rect", x0=since, x1=until, y0=0, y1=1, yref="paper", **box)
-    draw(chart, key="event_around", headed=False)
+    draw(chart, key="event_around")
     words = Markdown("Open {} in full").format(trajectory.family)
     if st.button(words, key="event_way", type="tertiary"):
         if trajectory.family is Family.FUNDING:
             go_to("funding", trajectory=trajectory.key)
         params = Choice(trajectory.key, window).params
         go_to("trajectory", trajectory=key, start=params["start"], end=params["end"])
-
-
-def _held_key(shell: PageShell, trajectory: Trajectory) -> str | None:
-    held = set(shell.held.streams.filter(pl.col("rows") > 0)["stream"])
-    found = held_stream(trajectory.key, held)
-    return found[0] if found else None
-
-
-def _read(shell: PageShell, key: str, window: Interval) -> pl.DataFrame:
-    return read_rows(shell.held.path, key, *window, version=shell.held.versions[key])
 
 
 def _figure(shell: PageShell, key: str, window: Interval, rows: pl.DataFrame) -> Figure:
@@ -245,16 +237,21 @@ def _show_after(shell: PageShell, shown: ShownEvent) -> None:
     with st.container(horizontal=True, gap="medium"):
         for row in found.iter_rows(named=True):
             change, back = row["return_median_log_bps"], row["retraced_median"]
-            given_back = Markdown.harmless(figures_text({"retraced": back}, ["retraced"]))
-            later, one = value_text(row["horizon_s"], column("horizon_s")), column("return_log_bps")
-            st.metric(
-                Markdown("{} later: {}").format(later, heading_of(one)),
-                Markdown.harmless(value_text(change, one)),
-                delta=None if back is None else given_back,
-                delta_color="off",
-                delta_arrow="off",
-                help=_AFTER,
-            )
+            beside = "" if back is None else figures_text({"retraced": back}, ["retraced"])
+            show_later(row["horizon_s"], change, column("return_log_bps"), beside, _AFTER)
+
+
+def show_later(horizon_s: float, value: Any, one: Column, beside: str, sign: Markdown) -> None:
+    """Show a figure some time after an event, with words below it."""
+    later = value_text(horizon_s, column("horizon_s"))
+    st.metric(
+        Markdown("{} later: {}").format(later, heading_of(one)),
+        Markdown.harmless(value_text(value, one)),
+        delta=Markdown.harmless(beside) if beside else None,
+        delta_color="off",
+        delta_arrow="off",
+        help=sign,
+    )
 
 
 _AFTER = Markdown(

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
 
 from toolkit.cards import counted
-from toolkit.charts.matrix import rate_in
 from toolkit.dashboard.export import hand_over
 from toolkit.dashboard.fee_choice import Net
 from toolkit.dashboard.loads import FUNDING, Load, offer
 from toolkit.dashboard.pages.funding.choice import FundingChoice
 from toolkit.dashboard.pages.funding.measured import LENGTHS_D, measure_carried
 from toolkit.dashboard.pages.funding.tables import money_text, why_null
-from toolkit.dashboard.pages.overview.funding import sign_words
 from toolkit.dashboard.parts.answers import show_implausible
-from toolkit.dashboard.parts.lately import funding_lately
+from toolkit.dashboard.parts.lately import sign_columns
 from toolkit.dashboard.parts.rows import RowColumn, row_column, show_rows
 from toolkit.dashboard.shell import PageShell
 from toolkit.dashboard.widgets import Container, st
@@ -25,7 +24,7 @@ from toolkit.foreign import Markdown
 from toolkit.intervals import Interval
 from toolkit.market import Family, Trajectory, swapped
 from toolkit.reasons import Reason
-from toolkit.show.values import NULL, figures_text
+from toolkit.show.values import figures_text
 from toolkit.statistics.funding import net_summary
 from toolkit.statistics.funding.carry_marks import FUNDING_ONLY
 from toolkit.statistics.quality.plausibility import notes_of
@@ -40,7 +39,6 @@ _ROWS: dict[str, Any] = (
 _ROWS_HIGH = 20
 _SHOWN = 500
 _BY = ("kept_7d", "kept_1d")
-_FEW_DAYS = 2.0
 _HELP = Markdown(
     "In bps of one leg's notional, up to where both legs have settled. Net figures subtract one "
     "round trip. Each pair has the orientation that received funding over the longest known time, "
@@ -241,27 +239,13 @@ def _kept(rows: pl.DataFrame) -> list[RowColumn]:
 
 
 def _steady(shell: PageShell, rows: pl.DataFrame, unit: str) -> list[RowColumn]:
-    known = funding_lately(shell.held, rows["stream"].to_list()).select(
-        "trajectory", "positive_share", "negative_share", "flips", "days", "line"
-    )
-    lately = {name: facts for name, *facts in known.iter_rows()}
-    line_name, times = rate_in("line_apr_pct", unit)
-    words, shares, why, flips, falls, lines = [], [], [], [], [], []
-    for stream, turned, fall in rows.select("stream", "is_turned", "fall_bps").iter_rows():
-        positive, negative, changes, days, line = lately.get(stream, (None,) * 5)
-        share = negative if turned else positive
-        few = share is None or days is None or days < _FEW_DAYS
-        shares.append(None if few else share)
-        words.append(NULL if few or share is None else sign_words(share))
-        of_sign = figures_text({"sign_share": share, "days": days}, ["sign_share", "days"])
-        why.append("too little is held" if few else of_sign)
-        flips.append(None if few else changes)
-        falls.append(None if few else fall)
-        sign = -times if turned else times
-        lines.append(line and [None if value is None else sign * value for value in line])
+    found = rows.select("stream", "is_turned").rows()
+    sign, flips, line = sign_columns(shell.held, found, unit, few="too little is stored")
+    known = [share is not None for share in sign.values]
+    falls = [fall if each else None for fall, each in zip(rows["fall_bps"], known, strict=True)]
     return [
-        RowColumn("sign", "number", shares, shown=words, titles=why),
-        RowColumn("flips", "number", flips, narrow=False),
+        sign,
+        replace(flips, narrow=False),
         RowColumn("fall_bps", "number", falls, narrow=False),
-        RowColumn(line_name, "line", lines, narrow=False),
+        replace(line, narrow=False),
     ]

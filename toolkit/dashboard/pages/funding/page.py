@@ -77,7 +77,7 @@ def show_time(shell: PageShell, bar: Container, pairs: pl.DataFrame, asked: Fund
     )
     figure.update_traces(showscale=True)
     figure.update_layout(height=max(_LEAST_PX, _AROUND_PX + _ROW_PX * n))
-    draw(figure, key="time", headed=False)
+    draw(figure, key="time")
 
 
 def time_buckets(pairs: pl.DataFrame, preset: str) -> tuple[Interval, str]:

@@ -216,7 +216,7 @@ def show_steadiness(
         )
         figure.update_traces(showscale=True)
         figure.update_layout(height=_MAP_PX)
-        draw(figure, key="steadiness", headed=False)
+        draw(figure, key="steadiness")
 
 
 def show_metrics(lines: Collection[Figure]) -> None:

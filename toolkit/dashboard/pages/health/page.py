@@ -38,11 +38,11 @@ from toolkit.dashboard.pages.health.tables import (
 )
 from toolkit.dashboard.parts.age import age_column, stream_ages
 from toolkit.dashboard.parts.rows import RowColumn, opened_key, row_column, show_rows, time_column
-from toolkit.dashboard.shell import PageShell, page
+from toolkit.dashboard.shell import PageShell, page, show_metric
 from toolkit.dashboard.widgets import side_by_side, st
 from toolkit.foreign import LONGEST, Markdown, markdown
 from toolkit.market import EventLog, SnapshotLog, SnapshotTrajectory, Stream, Trajectory, format_ts
-from toolkit.show.values import heading_of, value_text
+from toolkit.show.values import value_text
 from toolkit.store import never_asked, profile_words, waiting_for
 
 _LOADS_SHOWN = 50
@@ -329,9 +329,7 @@ def _show_counts(shell: PageShell, health: Health) -> None:
     ]
     with st.container(horizontal=True, gap="medium", key="counts"):
         for name, value, words in figures:
-            one = column(name)
-            label, shown = heading_of(one, short=True), value_text(value, one)
-            st.metric(Markdown.harmless(label), Markdown.harmless(shown), help=words)
+            show_metric({name: value}, name, sign=words)
 
 
 def _show_repairs(shell: PageShell, health: Health) -> None:

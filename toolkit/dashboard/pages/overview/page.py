@@ -69,7 +69,9 @@ def show_events(
             _draw_hours(shell, window, of_day, week_before(shell.held, events, window))
             _show_counted(shell)
         with st.container():
-            _list(shell, newest, lifecycles)
+            columns = document_columns(newest, lifecycles, shell.timezone)
+            ids = newest["event_id"].to_list()
+            show_rows(Markdown("The newest events"), ids, columns, "newest")
 
 
 def counted_words(of_day: pl.DataFrame) -> str:
@@ -98,7 +100,7 @@ def _draw_hours(
         timezone=shell.timezone,
         before=None if before is None else shell.kept(before),
     )
-    draw(figure.update_layout(height=_CHART_PX), key="activity", headed=False)
+    draw(figure.update_layout(height=_CHART_PX), key="activity")
     if before is None:
         st.caption(Markdown("The same hours of the week before are not stored."))
 
@@ -143,11 +145,6 @@ def week_before(held: StoreState, events: pl.DataFrame, window: Interval) -> pl.
             return None
     found = events.filter(pl.col("ts").is_between(*earlier, closed="left"))
     return found.with_columns(pl.col("ts") + _WEEK_S)
-
-
-def _list(shell: PageShell, newest: pl.DataFrame, lifecycles: pl.DataFrame) -> None:
-    columns = document_columns(newest, lifecycles, shell.timezone)
-    show_rows(Markdown("The newest events"), newest["event_id"].to_list(), columns, "newest")
 
 
 _LATE_S = 300
@@ -300,7 +297,7 @@ def _show_figures(
         asked = Markdown("The service's list was not requested yet.")
         if newest:
             asked = Markdown(
-                "By the newest answer that is held, the service's list or its event log, of {}."
+                "By the newest stored answer, the service's list or its event log, of {}."
             ).format(shell.moment(newest.at))
         show_metric({_OPEN: None}, _OPEN, text=newest.count if newest else None, sign=asked)
         counted = {count.family: count for count in counts}

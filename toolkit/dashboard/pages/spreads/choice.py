@@ -127,11 +127,12 @@ def shown_columns(
         RowColumn("symbol", "text", lines["symbol"].to_list()),
         RowColumn("buy_sell", "text", legs),
     ]
-    for name in _chosen(lines, names):
+    for name, figure in COLUMNS.items():
+        if name not in names or figure.figure not in lines.columns:
+            continue
         if name == "age":
             columns.append(age_column(lines))
             continue
-        figure = COLUMNS[name]
         meaning = figure.help or column(figure.figure, figure.result).meaning
         if net_words is not None and figure.figure in (*NET, *_OF_LEVEL):
             meaning = Markdown("{} {}").format(Markdown.harmless(meaning), net_words)
@@ -164,10 +165,6 @@ def _doubted(lines: pl.DataFrame) -> dict[str, Any]:
 
 
 _OF_LEVEL = ("level_share", "level_per_day")
-
-
-def _chosen(lines: pl.DataFrame, names: Sequence[str]) -> list[str]:
-    return [name for name in COLUMNS if name in names and COLUMNS[name].figure in lines.columns]
 
 
 _HISTORY = "history"

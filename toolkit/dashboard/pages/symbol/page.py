@@ -284,7 +284,7 @@ def _draw(shell: PageShell, asked: _SymbolChoice, lives: pl.DataFrame | None) ->
         shown=asked.shown,
         timezone=shell.timezone,
     )
-    draw(chart, key="symbol_chart", headed=False, **ZOOMED_BY_US)
+    draw(chart, key="symbol_chart", **ZOOMED_BY_US)
     listen_to_zoom("symbol_chart", shell.timezone, _ZOOM.key)
     words = "Double-click to zoom out." if asked.zoom else "Drag over a part to zoom."
     st.caption(
@@ -331,7 +331,7 @@ def _show_spreads(
         timezone=shell.timezone,
         filled=net is None,
     )
-    draw_cells(matrix, "symbol_matrix", headed=False)
+    draw_cells(matrix, "symbol_matrix")
     columns = [
         row_column(lines, "buy"),
         row_column(lines, "sell"),

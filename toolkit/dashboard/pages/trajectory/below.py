@@ -118,7 +118,7 @@ def _list_statistics(explored: Explored, row: Mapping[str, Any]) -> None:
 
 def _show_coverage(explored: Explored) -> None:
     coverage = read_coverage(**explored.query)
-    draw(coverage_chart(coverage, **explored.chart), key="coverage", headed=False)
+    draw(coverage_chart(coverage, **explored.chart), key="coverage")
     gaps = gap_table(coverage, explored.shell.timezone)
     if gaps.is_empty():
         st.caption(Markdown("The store covers every second of the window."))

@@ -49,7 +49,7 @@ def draw_explored(
     """Draw the rows. A part that is zoomed into is read again and drawn in full."""
     chart = _figure(explored, rows, events, beyond)
     chart.update_yaxes(fixedrange=True)  # a drag is for the time alone
-    draw(chart, key="chart", headed=False, **ZOOMED_BY_US, edits={"shapePosition": True})
+    draw(chart, key="chart", **ZOOMED_BY_US, edits={"shapePosition": True})
     listen_to_zoom("chart", explored.shell.timezone, "trajectory_zoom", take_threshold)
     with side_by_side():
         CHOICES.draw("zoom")
