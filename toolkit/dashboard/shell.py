@@ -216,11 +216,11 @@ def draw_titled(figure: Any, key: str) -> None:
     draw(figure, key=key)
 
 
-def draw_cells(figure: Any, key: str) -> None:
+def draw_cells(figure: Any, key: str, *, headed: bool = False) -> None:
     """Draw a figure of cells with numbers, which a phone hides in narrow cells."""
     dense = len(figure.data) > 0 and len(figure.data[0].x) > _CELLS_ON_A_PHONE
     with st.container(key="dense_cells" if dense else "cells"):
-        draw(figure, key=key)
+        draw(figure, key=key, headed=headed)
 
 
 def _make_room(figure: Any) -> None:

@@ -83,7 +83,7 @@ def test_an_analysis_of_the_events_shown_gives_the_rows_of_its_python(page_alone
     assert not [each for each in shown.get("code") if "series = " in each.value]  # of two logs
     shown.selectbox(key="events_analysis").set_value("study").run()
     assert "Choose one family of events above" in shown.caption[-2].value
-    assert "events or documents: Channels." in shown.caption[-1].value
+    assert "documents: Channels." in shown.caption[-1].value
     shown = page_alone("events", logged.path, family="spread", **link | {"analysis": "magnitudes"})
     (found,) = python_of(shown).to_dicts()
     figures = {each.label: each.value for each in shown.metric}

@@ -134,7 +134,7 @@ def _show_matrix(shell: PageShell, symbol: str, found: _ScreenedSpreads) -> None
         timezone=shell.timezone,
         heading=False,
     )
-    draw_cells(figure, "spreads_matrix")
+    draw_cells(figure, "spreads_matrix", headed=True)
 
 
 def _hand_over(
