@@ -16,6 +16,7 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
+from tests.other_services.server import Answer
 from tests.spanning import spanning
 from toolkit.errors import PagingError
 from toolkit.intervals import Interval, union

@@ -31,21 +31,20 @@ from toolkit.market import (
 )
 from toolkit.wire import proofs
 from toolkit.wire.agreement import GIVEN
-from toolkit.wire.draft import ProfileDraft
-from toolkit.wire.exchange import HEADER, Answer, Request, RetryPolicy
+from toolkit.wire.doctor.draft import ProfileDraft
+from toolkit.wire.doctor.proofs import names_all, question_named, stated_question
+from toolkit.wire.exchange import HEADER, Request, Response, RetryPolicy
 from toolkit.wire.finding_words import advised
 from toolkit.wire.findings import Finding
 from toolkit.wire.history_page import Page
 from toolkit.wire.listing import Listing, guessed_listing, price_trajectories, spread_trajectories
-from toolkit.wire.paging.pages import Page
-from toolkit.wire.profile.declared import is_reversed
 from toolkit.wire.profile.event_routes import PAGING
-from toolkit.wire.profile.listing_shape import BUILT_IN_LISTING
+from toolkit.wire.profile.history_route import HistoryRoute
 from toolkit.wire.profile.places import leaves
-from toolkit.wire.profile.profile import Profile
+from toolkit.wire.profile.profile import Profile, is_reversed
 from toolkit.wire.profile.shapes import BUILT_IN_LISTING
 from toolkit.wire.profile.spelling import AS_OURS
-from toolkit.wire.questions import names_all, question_named, stated_question
+from toolkit.wire.rows.snapshot_rows import snapshot_items
 from toolkit.wire.survey import (
     ShownField,
     decoded,
@@ -114,7 +113,7 @@ class Derivation:
             return self._read(trajectory)
         return _Read(proved, rows, numbers)
 
-    def _answer(self, route: HistoryRoute, trajectory: Trajectory) -> Answer | None:
+    def _answer(self, route: HistoryRoute, trajectory: Trajectory) -> Response | None:
         """Ask by the profile, else by what a document states or a refusal names."""
         try:
             return self._page(route, trajectory)
@@ -140,7 +139,9 @@ class Derivation:
                 return answer
         return None
 
-    def _page(self, route: HistoryRoute, trajectory: Trajectory, limit: int = _PAGE_ROWS) -> Answer:
+    def _page(
+        self, route: HistoryRoute, trajectory: Trajectory, limit: int = _PAGE_ROWS
+    ) -> Response:
         return self._client.get(route.request(trajectory, self._now, limit=limit))
 
     @cached_property
@@ -150,7 +151,7 @@ class Derivation:
             bodies.append(self._client.get(Request.get("/openapi.json", {})).body)
         return [said for body in bodies if (said := decoded(body)) is not None]
 
-    def _prove_order(self, trajectory: Trajectory, answer: Answer, times: Sequence[int]) -> None:
+    def _prove_order(self, trajectory: Trajectory, answer: Response, times: Sequence[int]) -> None:
         """Prove where a page names the next one, and whether the oldest rows come first."""
         route, section = self.profile().histories[trajectory.family], f"history.{trajectory.family}"
         rises = len(times) > 1 and times[0] < times[-1]
@@ -266,7 +267,7 @@ def _declared_sign(route: HistoryRoute, facts: Mapping[str, str]) -> bool | None
     return is_reversed(ours, _FIGURE)
 
 
-def _beside_rows(answer: Answer, items: str) -> dict[str, object]:
+def _beside_rows(answer: Response, items: str) -> dict[str, object]:
     page = decoded(answer.body)
     beside = leaves(page) if isinstance(page, dict) else {}
     beside = {place: each for place, each in beside.items() if not place.startswith(f"{items}[")}

@@ -9,7 +9,7 @@ from toolkit.charts import event_study_chart, payoff_chart
 from toolkit.errors import InputError
 from toolkit.market import Source
 from toolkit.statistics.events import study
-from toolkit.statistics.events.payoff import payoff
+from toolkit.statistics.events.positions import payoff
 
 SOURCE = Source("simulated", "seed-7")
 

@@ -327,15 +327,27 @@ def hayashi_yoshida(
 
     {columns}
 
-    Raises `InputError`: Two rows of one leg share a time. ``lags_s`` has no lag, or one that is not
-    a whole number.
+    Raises
+    ------
+    InputError
+        As `coverage`. ``lags_s`` has no lag, or one that is not a whole number from 0.
 
-    Source: Hayashi, T. and Yoshida, N. (2005), On covariance estimation of non-synchronously
-    observed diffusion processes, Bernoulli 11.
+    References
+    ----------
+    Hayashi, T. and Yoshida, N. (2005), On covariance estimation of non-synchronously observed
+    diffusion processes, Bernoulli 11.
 
-    >>> buy = pl.DataFrame({"ts": [0, 2, 5], "price": [1.0, math.e, 1.0]})
-    >>> sell = pl.DataFrame({"ts": [0, 3, 5], "price": [1.0, math.e, 1.0]})
-    >>> hayashi_yoshida(buy, sell, lags_s=[0]).select("buy_n", "covariance").row(0)
+    Examples
+    --------
+    >>> frame = pl.DataFrame(
+    ...     {
+    ...         "trajectory": ["a"] * 4,
+    ...         "ts": [0, 2, 3, 5],
+    ...         "buy_price": [1.0, math.e, None, 1.0],
+    ...         "sell_price": [1.0, None, math.e, 1.0],
+    ...     }
+    ... )
+    >>> hayashi_yoshida(frame, lags_s=[0]).select("buy_n", "covariance").row(0)
     (3, 1.0)
     """
     lags = None if lags_s is None else _lags(lags_s)

@@ -54,7 +54,7 @@ from toolkit.dashboard.widgets import Container, side_by_side, st
 from toolkit.foreign import LONGEST, Markdown, markdown
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, format_ts
-from toolkit.series.held_events import HeldEvents
+from toolkit.series.logs import HeldEvents
 from toolkit.show.values import figures_text, reason_words
 from toolkit.statistics.events import detections
 from toolkit.store import Store

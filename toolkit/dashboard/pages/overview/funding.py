@@ -11,9 +11,8 @@ from toolkit.dashboard.parts.rows import RowColumn, row_column, show_rows
 from toolkit.dashboard.shell import PageShell
 from toolkit.dashboard.widgets import st
 from toolkit.foreign import Markdown
-from toolkit.wire.profile.snapshots import snapshot_items
-from toolkit.workspace.orientation import held_stream
-from toolkit.workspace.snapshot_tables import funding_rates, widest_differentials
+from toolkit.wire.rows.snapshot_rows import snapshot_items
+from toolkit.workspace.snapshot_tables import funding_rates, held_stream, widest_differentials
 
 _SHOWN = 50
 _HELP = Markdown(
