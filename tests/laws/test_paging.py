@@ -16,7 +16,6 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from tests.other_services.server import Answer
 from tests.spanning import spanning
 from toolkit.errors import PagingError
 from toolkit.intervals import Interval, union
@@ -144,7 +143,7 @@ def walk(
 
 
 def walk_route(
-    route: HistoryRoute, answer: Callable[[Request], Answer], window: Interval
+    route: HistoryRoute, answer: Callable[[Request], Response], window: Interval
 ) -> Walked:
     flow = trajectory_pages(route, KEY, window, RetryPolicy())
     walked = Walked([], None, [])
@@ -388,7 +387,7 @@ class Forward:
     ignores_limit: bool = False
     excludes_start: bool = False
 
-    def answer(self, request: Request) -> Answer:
+    def answer(self, request: Request) -> Response:
         query = dict(request.query)
         since = 0 if self.ignores_start else int(query["since"]) + self.excludes_start
         until = int(query["until"]) if self.reads_until else 10**9
@@ -401,7 +400,7 @@ class Forward:
             body["next_end_time"] = page[-1][0]
         elif self.ends != "nothing":
             body["next_end_time"] = None if self.ends == "null" else until
-        return Answer(200, {}, json.dumps(body).encode(), "http://h/p")
+        return Response(200, {}, json.dumps(body).encode(), "http://h/p")
 
 
 def walk_forward(service: Forward, window: Interval) -> Walked:

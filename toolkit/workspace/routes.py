@@ -29,8 +29,8 @@ from toolkit.market import (
     Symbol,
     Trajectory,
 )
-from toolkit.wire import proofs
 from toolkit.wire.agreement import GIVEN
+from toolkit.wire.doctor import proofs
 from toolkit.wire.doctor.draft import ProfileDraft
 from toolkit.wire.doctor.proofs import names_all, question_named, stated_question
 from toolkit.wire.exchange import HEADER, Request, Response, RetryPolicy
