@@ -257,17 +257,3 @@ def test_a_table_counts_events_whose_pairs_have_no_rows_and_names_what_loads_the
     shown = rail("events", "payoff", "--fees", fees_file(keys[:1]), columns=220).stdout
     assert "net of mine" in shown
     assert "the fee table lacks an entry for" in shown
-
-
-def test_a_pair_that_is_held_the_other_way_round_is_turned(
-    rail: Rail, held: Store, service: str
-) -> None:
-    with Workspace(Client(service, "demo-pro"), held) as workspace:
-        keys = workspace.events("spread", *WINDOW).detections()["trajectory"]
-        most = keys.value_counts().sort("count", "trajectory", descending=True)["trajectory"][0]
-        workspace.sync([swapped(most)], WINDOW.start - 3_600, WINDOW.end, progress=False)
-        there = rows_of(rail("events", "payoff", *TIMES, "--by", "legs", "--format", "json"))
-    legs = " → ".join(most.split(":")[1:])
-    found = there.filter(legs=legs)
-    assert found["n"].max() > 3
-    assert found["gross_median_bps"].max() > 0

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import sys
 from pathlib import Path
+from types import FrameType
 
 import polars as pl
 import pytest
 
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Source, Trajectory, format_ts
+from toolkit.statistics import spread
 from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
 from toolkit.wire.event_log import document_frame
 
@@ -95,6 +98,22 @@ def test_a_funding_window_ends_where_the_last_sync_did(rail: Rail) -> None:
     assert f"knows nothing of funding after {format_ts(SETTLED.end)}" in line
 
 
+def commit(path: Path, edge: Edge, **series: pl.DataFrame) -> None:
+    """Add rows of trajectories, by their keys, to a store of a SIMULATED market."""
+    writer, batch = StoreWriter(Store(path)), Batch()
+    writer.bind(Source("simulated", "seed-7"))
+    for key, given in series.items():
+        rows = given.with_columns(extra=pl.lit(None, pl.String))
+        batch.add(Trajectory.parse(key), rows, Interval(rows["ts"][0], rows["ts"][-1] + 1), edge)
+    writer.commit(writer.start_load(LoadOrigin("http://x", edge.served_at, None, "0")), batch)
+
+
+def rates(times: list[int], buy: list[float | None], sell: list[float]) -> pl.DataFrame:
+    return pl.DataFrame({"ts": times, "buy_rate": buy, "sell_rate": sell}).with_columns(
+        buy_interval_hours=8.0, sell_interval_hours=8.0, differential_pct_8h=0.0
+    )
+
+
 @pytest.fixture
 def uneven(workdir: Path) -> Path:
     """One leg settles for twenty days, the other for ten, at last each 4 h but declared 8 h."""
@@ -102,26 +121,9 @@ def uneven(workdir: Path) -> Path:
     times = [start + eight * k for k in range(31)] + [
         start + 30 * eight + 14_400 * k for k in range(1, 61)
     ]
-    rows = pl.DataFrame(
-        {
-            "ts": times,
-            "buy_rate": [1e-4] * 31 + [None] * 60,
-            "sell_rate": [(-1) ** k * 1e-4 for k in range(91)],
-            "buy_interval_hours": 8.0,
-            "sell_interval_hours": 8.0,
-            "differential_pct_8h": 0.0,
-            "extra": pl.Series([None] * 91, dtype=pl.String),
-        }
-    )
-    store = Store(workdir / "uneven.duckdb")
-    writer = StoreWriter(store)
-    writer.bind(Source("simulated", "seed-7"))
-    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", times[-1], None, "0.1.0"))
-    batch = Batch()
-    edge = Edge(served_at=times[-1] + 60, delay_s=0, retention_s=None, step_s=14_400)
-    batch.add(FUNDING, rows, Interval(start, times[-1] + 1), edge)
-    writer.commit(load, batch)
-    return store.path
+    rows = rates(times, [1e-4] * 31 + [None] * 60, [(-1) ** k * 1e-4 for k in range(91)])
+    commit(workdir / "uneven.duckdb", Edge(times[-1] + 60, step_s=14_400), **{FUNDING.key: rows})
+    return workdir / "uneven.duckdb"
 
 
 def test_figures_of_uneven_legs_need_a_lower_coverage_asked_for(rail: Rail, uneven: Path) -> None:
@@ -242,17 +244,9 @@ def test_a_key_that_is_named_twice_is_one_row(rail: Rail, held: Store) -> None:
 
 
 def test_a_trajectory_without_a_row_in_the_window_is_named(rail: Rail, uneven: Path) -> None:
-    store, key = Store(uneven), "funding/ETH_USDT:AURORA.futures:CORONA.futures"
-    late = SETTLED.start + 25 * 86_400
-    rows = {"ts": [late], "buy_rate": [1e-4], "sell_rate": [2e-4], "buy_interval_hours": [8.0]}
-    frame = pl.DataFrame(rows | {"sell_interval_hours": [8.0], "differential_pct_8h": [0.0]})
-    frame = frame.with_columns(extra=pl.lit(None, pl.String))
-    batch = Batch()
-    batch.add(
-        Trajectory.parse(key), frame, Interval(late, late + 1), Edge(late + 60, step_s=28_800)
-    )
-    writer = StoreWriter(store)
-    writer.commit(writer.start_load(LoadOrigin("http://x", late + 60, None, "0")), batch)
+    key, late = "funding/ETH_USDT:AURORA.futures:CORONA.futures", SETTLED.start + 25 * 86_400
+    edge = Edge(late + 60, step_s=28_800)
+    commit(uneven, edge, **{key: rates([late], [1e-4], [2e-4])})
     end = ("--end", str(SETTLED.start + 10 * 86_400))
     done = rail("stats", "funding", *end, "--format", "json", store=str(uneven))
     (row,) = map(json.loads, done.stdout.splitlines())
@@ -266,22 +260,12 @@ def test_a_rate_in_the_quote_per_contract_and_a_redenominated_leg_are_said_besid
 ) -> None:
     times = [SETTLED.start + 28_800 * k for k in range(60)]
     odd = [1.0] * 57 + [1e-3] * 3
-    extra = pl.Series([None] * 60, dtype=pl.String)
-    rates = {"buy_rate": 1e-4, "sell_rate": 6.88, "buy_interval_hours": 8.0}
-    rates |= {"sell_interval_hours": 8.0, "differential_pct_8h": 0.0, "extra": extra}
-    store = Store(workdir / "odd.duckdb")
-    writer = StoreWriter(store)
-    writer.bind(Source("simulated", "seed-7"))
-    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", times[-1], None, "0.1.0"))
-    batch = Batch()
-    edge = Edge(served_at=times[-1] + 60, delay_s=0, retention_s=None, step_s=28_800)
-    stretch = Interval(times[0], times[-1] + 1)
-    batch.add(FUNDING, pl.DataFrame({"ts": times}).with_columns(**rates), stretch, edge)
-    prices = {"ts": times, "buy_price": [1.0] * 60, "sell_price": odd, "extra": extra}
-    prices["spread_pct"] = [100 * (each - 1) for each in odd]
-    batch.add(PAIR, pl.DataFrame(prices), stretch, edge)
-    writer.commit(load, batch)
-    named = ("--store", str(store.path))
+    prices = {"ts": times, "buy_price": [1.0] * 60, "sell_price": odd}
+    spreads = pl.DataFrame(prices | {"spread_pct": [100 * (each - 1) for each in odd]})
+    paid = rates(times, [1e-4] * 60, [6.88] * 60)
+    edge = Edge(times[-1] + 60, step_s=28_800)
+    commit(workdir / "odd.duckdb", edge, **{FUNDING.key: paid, PAIR.key: spreads})
+    named = ("--store", "odd.duckdb")
     carry = " ".join(printed(rail("stats", "funding", *named)).split())
     level = " ".join(printed(rail("stats", "spread", PAIR.key, *named)).split())
     (row,) = as_json(rail("stats", "funding", *named, "--format", "json"))
@@ -292,3 +276,37 @@ def test_a_rate_in_the_quote_per_contract_and_a_redenominated_leg_are_said_besid
     assert "implausible data level_break" in level
     assert "from one row to the next a price changes tenfold" in level
     assert "level_break" in str(screened["flags"]).split(", ")
+
+
+MOST = 12
+"""Modules between a command and the statistic that answers it."""
+
+
+@pytest.mark.slow
+def test_a_command_reaches_its_statistic_through_few_modules(held: Store, rail: Rail) -> None:
+    """Count those on the call stack, from the entry of `rail`, where the statistic is entered."""
+    ways: list[list[str]] = []
+
+    def watch(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code is spread.summary.__code__:
+            ways.append(_modules(frame))
+
+    sys.setprofile(watch)
+    try:
+        done = rail("stats", "spread", LOADED[1].key, "--store", str(held.path))
+    finally:
+        sys.setprofile(None)
+    assert done.returncode == 0, done.stderr
+    longest = max(ways, key=len)
+    assert "toolkit.workspace.selection" in longest
+    assert len(longest) <= MOST, longest
+
+
+def _modules(frame: FrameType | None) -> list[str]:
+    found = dict[str, None]()
+    while frame is not None:
+        name = str(frame.f_globals.get("__name__", ""))
+        if name.startswith("toolkit"):
+            found[name] = None
+        frame = frame.f_back
+    return list(found)
