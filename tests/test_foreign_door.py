@@ -22,7 +22,7 @@ DOORS = {
     "Console": "toolkit.show.terminal",
     "dataframe": "toolkit.dashboard.shell",  # streamlit's
     "streamlit": "toolkit.dashboard.widgets",
-    "write_csv": "toolkit.show.csv_rows",
+    "write_csv": "toolkit.show.sheet",
     "from_markup": "",
 }
 WRITTEN = {"Markdown", "Html", "Command"}

@@ -5,9 +5,16 @@ parameters. The commands of `rail stats` and `rail events`, methods of series, t
 assistant, parts of reports, tables of pages and the documentation are made from it.
 """
 
-from toolkit.analyses.declaration import Analysis, Family, analysis
+from toolkit.analyses.declaration import (
+    Analysis,
+    Family,
+    analyses,
+    analysis,
+    analysis_of,
+    declared_for,
+    find,
+)
 from toolkit.analyses.parameters import Parameter
-from toolkit.analyses.registry import analyses, analysis_of, declared_for, find
 
 __all__ = [
     "Analysis",

@@ -11,7 +11,7 @@ import polars as pl
 from toolkit.dashboard.widgets import Container, component, st
 from toolkit.foreign import Markdown, file_name
 from toolkit.market import Source
-from toolkit.show.csv_rows import csv_rows
+from toolkit.show.sheet import csv_rows
 
 
 def rows_csv(rows: pl.DataFrame, source: Source) -> bytes:

@@ -16,12 +16,28 @@ from typing import Any
 import polars as pl
 
 from toolkit.columns import Column, column
-from toolkit.foreign import LONGEST, markdown, plain
+from toolkit.foreign import LONGEST, csv_cell, markdown, plain
 from toolkit.intervals import Interval
 from toolkit.market import format_ts
 from toolkit.reasons import Reason
-from toolkit.show.csv_rows import csv_rows
 from toolkit.show.values import UNRELIABLE, doubt_of, heading_of, null_text, reason_of, value_text
+
+
+def csv_rows(rows: pl.DataFrame) -> bytes:
+    r"""Write rows as CSV. A cell that a spreadsheet would take for a formula begins with "'".
+
+    >>> csv_rows(pl.DataFrame({"symbol": ["A_B", "=1+1"], "n": [1, None]}))
+    b"symbol,n\nA_B,1\n'=1+1,\n"
+    """
+    cells = pl.selectors.string().replace(_harmless(rows))
+    return rows.with_columns(cells).write_csv().encode()
+
+
+def _harmless(rows: pl.DataFrame) -> dict[str, str]:
+    """Return the texts that must be escaped, with their replacement."""
+    texts = rows.select(pl.selectors.string().unique().implode()).row(0) if rows.width else ()
+    return {text: csv_cell(text) for part in texts for text in part if text is not None}
+
 
 Name = str | tuple[str, ...]
 """A column of a table, or several whose values share a cell."""

@@ -10,10 +10,10 @@ from streamlit import cache_data
 from toolkit.cards import duration
 from toolkit.charts import activity_chart
 from toolkit.dashboard.link import go_to, page_file
-from toolkit.dashboard.loads import LOGS, WATCHLIST, offer
+from toolkit.dashboard.loads import LOGS, RATES, WATCHLIST, offer
 from toolkit.dashboard.opening import open_pair, show_failed
-from toolkit.dashboard.pages.overview.funding import show_funding
 from toolkit.dashboard.pages.overview.spreads import OpenNow, open_now, show_spreads
+from toolkit.dashboard.parts.answers import high_rate_notes, show_implausible
 from toolkit.dashboard.parts.event_reading import log_days, read_documents, read_lately
 from toolkit.dashboard.parts.event_tables import (
     Count,
@@ -23,7 +23,8 @@ from toolkit.dashboard.parts.event_tables import (
     newest_events,
     open_events,
 )
-from toolkit.dashboard.parts.rows import opened_key, show_rows
+from toolkit.dashboard.parts.lately import sign_columns
+from toolkit.dashboard.parts.rows import RowColumn, opened_key, row_column, show_rows
 from toolkit.dashboard.reading import StoreState, read_coverage, read_snapshot
 from toolkit.dashboard.shell import PageShell, draw, page, show_metric
 from toolkit.dashboard.widgets import Container, st
@@ -35,7 +36,66 @@ from toolkit.statistics.events.documents import opens
 from toolkit.store import Store
 from toolkit.store.reading.lookup import soonest_losses
 from toolkit.tables import GapStatus, LedgerState
-from toolkit.wire.rows.snapshot_rows import activity_of_day
+from toolkit.wire.rows.snapshot_rows import activity_of_day, snapshot_items
+from toolkit.workspace.snapshot_tables import funding_rates, held_stream, widest_differentials
+
+_SHOWN = 50
+_HELP = Markdown(
+    "Short the leg with the highest rate, long the one with the lowest. **differential APR**: the "
+    "difference of the rates in force, annualised without compounding. **sign**: ● steady, the "
+    "difference had this sign in 90 % of the stored part of the last 30 days; ◐ mostly, in 60 %; "
+    "○ unsteady, in less. **APR, 7 d**: means of 8 h."
+)
+
+
+def show_funding(shell: PageShell, rates: tuple[int, str] | None) -> None:
+    """Show the table."""
+    heading = Markdown("**Widest funding differences**")
+    if rates is None:
+        st.markdown(heading)
+        offer(shell.held, Markdown("No funding overview is stored."), RATES)
+        return
+    at, document = rates
+    if words := snapshot_items("funding", document).words:
+        st.warning(Markdown("The overview of {}: {}.").format(shell.moment(at), words))
+    kept = shell.kept(funding_rates(document))
+    widest = widest_differentials(kept)
+    widest = widest.filter(pl.col("differential_apr_pct") > 0).head(_SHOWN)
+    if widest.is_empty():
+        st.markdown(heading)
+        if not words:
+            st.caption(
+                Markdown("The overview of {} has no symbol with two different rates.").format(
+                    shell.moment(at)
+                )
+            )
+        return
+    st.markdown(Markdown("{} · rates in force at {}").format(heading, shell.moment(at)), help=_HELP)
+    show_rows(
+        Markdown("Funding rates, the largest difference first"),
+        widest["trajectory"].to_list(),
+        _columns(shell, widest),
+        "apart",
+    )
+    show_implausible(high_rate_notes(kept))
+
+
+def _columns(shell: PageShell, widest: pl.DataFrame) -> list[RowColumn]:
+    held = set(shell.held.streams.filter(pl.col("rows") > 0)["stream"])
+    found = [held_stream(key, held) or ("", False) for key in widest["trajectory"]]
+    legs = [f"{sell} → {buy}" for sell, buy in widest.select("sell", "buy").iter_rows()]
+    sign, _, line = sign_columns(shell.held, found, few=_FEW_WORDS)
+    return [
+        row_column(widest, "symbol"),
+        RowColumn("short_long", "text", legs),
+        row_column(widest, "differential_apr_pct"),
+        sign,
+        line,
+    ]
+
+
+_FEW_WORDS = "fewer than two days are stored: open it to load it"
+
 
 _WEEK_S = 604_800
 _HOUR_S = 3_600
