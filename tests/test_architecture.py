@@ -73,7 +73,7 @@ THIRD_PARTIES = {
     ),
     "msgspec": ("toolkit",),
     "numpy": ("toolkit",),
-    "obstore": ("toolkit.store.publish.places",),
+    "obstore": ("toolkit.store.publish.destinations",),
     "orjson": ("toolkit.charts", "toolkit.dashboard"),
     "pandas": ("toolkit.series",),
     "plotly": ("toolkit.charts", "toolkit.reports"),

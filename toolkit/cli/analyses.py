@@ -26,8 +26,8 @@ from toolkit.cli.options import (
     signed,
     with_help,
 )
+from toolkit.cli.output import TableOptions, show, tabled
 from toolkit.cli.show import errors
-from toolkit.cli.tables import TableOptions, show, tabled
 from toolkit.columns import computed_in
 from toolkit.errors import InputError
 from toolkit.market import EventFamily, Family

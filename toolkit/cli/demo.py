@@ -52,7 +52,7 @@ from toolkit.workspace import (
     watchlist,
 )
 from toolkit.workspace.local import ExchangeChoice, archive_beside
-from toolkit.workspace.rules import Watchlist
+from toolkit.workspace.rail_toml import Watchlist
 
 _SYMBOLS = 3
 _DAY_S = 86_400

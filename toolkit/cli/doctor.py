@@ -12,8 +12,8 @@ from rich.text import Text
 from toolkit import commands
 from toolkit.cards import some
 from toolkit.cli.options import STREAM_KEYS, asks
+from toolkit.cli.output import TableOptions, show, tabled
 from toolkit.cli.show import write_new
-from toolkit.cli.tables import TableOptions, show, tabled
 from toolkit.columns import schema_of
 from toolkit.commands import ExitCode
 from toolkit.errors import InputError

@@ -8,8 +8,8 @@ import typer
 from toolkit.analyses import find
 from toolkit.cards import counted, duration
 from toolkit.cli.options import OneFamily, StoredWindow, asks, with_help
+from toolkit.cli.output import TableOptions, show, tabled
 from toolkit.cli.show import print_findings
-from toolkit.cli.tables import TableOptions, show, tabled
 from toolkit.columns import schema_of
 from toolkit.errors import EmptyWindowError
 from toolkit.market import EventFamily, EventLog

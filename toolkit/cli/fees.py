@@ -9,7 +9,7 @@ import polars as pl
 import typer
 
 from toolkit.cli.options import CostOptions, asks
-from toolkit.cli.tables import TableOptions, show, tabled
+from toolkit.cli.output import TableOptions, show, tabled
 from toolkit.columns import schema_of
 from toolkit.errors import EmptyWindowError
 from toolkit.market import Leg, SnapshotTrajectory, Stream, Trajectory, format_ts

@@ -18,8 +18,8 @@ from toolkit.alerts.rules import EXAMPLE as RULES
 from toolkit.alerts.rules import AlertRule
 from toolkit.cards import counted
 from toolkit.cli.options import STREAM_KEYS, asks
+from toolkit.cli.output import TableOptions, show, tabled
 from toolkit.cli.show import console, errors
-from toolkit.cli.tables import TableOptions, show, tabled
 from toolkit.columns import schema_of
 from toolkit.commands import ExitCode
 from toolkit.ending import is_outside
@@ -43,7 +43,7 @@ from toolkit.workspace.alerts import (
     named_rule,
 )
 from toolkit.workspace.loading import named_streams, since_of, wanted_watchlist
-from toolkit.workspace.rules import EXAMPLE, Watchlist
+from toolkit.workspace.rail_toml import EXAMPLE, Watchlist
 
 _COLUMNS = ("stream", "kind", "rule")
 _LISTED = schema_of(also=_COLUMNS)

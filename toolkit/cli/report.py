@@ -11,8 +11,8 @@ import typer
 
 from toolkit.cards import some
 from toolkit.cli.options import StoredWindow, asks, grouped, selected
+from toolkit.cli.output import AsOf, store_as_of
 from toolkit.cli.show import console, errors
-from toolkit.cli.tables import AsOf, store_as_of
 from toolkit.commands import ExitCode, rail
 from toolkit.errors import EmptyWindowError, InputError
 from toolkit.intervals import Interval

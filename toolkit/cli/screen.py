@@ -11,7 +11,7 @@ import typer
 from toolkit.analyses import find
 from toolkit.cards import counted, duration
 from toolkit.cli.options import CostOptions, MeasuredWindow, asks
-from toolkit.cli.tables import TableOptions, show, tabled
+from toolkit.cli.output import TableOptions, show, tabled
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.market import Pair, format_ts

@@ -12,8 +12,8 @@ import typer
 
 from toolkit.cards import counted, duration, some
 from toolkit.cli.options import asks
+from toolkit.cli.output import TableOptions, show, store_as_of, tabled
 from toolkit.cli.show import console
-from toolkit.cli.tables import TableOptions, show, store_as_of, tabled
 from toolkit.columns import schema_of
 from toolkit.errors import EmptyWindowError, InputError, StoreError
 from toolkit.market import SnapshotKind, format_ts, parse_length
@@ -23,7 +23,7 @@ from toolkit.series.own_files import LAYOUTS, Decimal, Stamp, Unit, is_rows_file
 from toolkit.show.sheet import Cells, Sheet
 from toolkit.store import Store, profile_words, read_deliveries, sync_advice
 from toolkit.store.file.maintenance import back_up_store, compact, scattered, verify
-from toolkit.store.ledger.catalogue import never_asked
+from toolkit.store.ledger.contents import never_asked
 from toolkit.store.publish import import_store, publications, publish
 from toolkit.store.writing.remap import remap
 from toolkit.tables import GapStatus

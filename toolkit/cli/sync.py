@@ -13,8 +13,8 @@ import typer
 
 from toolkit.cards import counted, duration
 from toolkit.cli.options import STREAM_KEYS, StoredWindow, asks, window
+from toolkit.cli.output import Format, TableOptions, show, tabled
 from toolkit.cli.show import console, errors, print_findings
-from toolkit.cli.tables import Format, TableOptions, show, tabled
 from toolkit.client import Client
 from toolkit.columns import schema_of
 from toolkit.commands import ExitCode

@@ -23,7 +23,7 @@ from toolkit.dashboard.link import EARLIEST, LATEST, PAGES
 from toolkit.dashboard.loads import show_load
 from toolkit.dashboard.parts.rows import heading
 from toolkit.dashboard.reading import StoreState, read_newest
-from toolkit.dashboard.views import show_views
+from toolkit.dashboard.saved_views import show_views
 from toolkit.dashboard.widgets import component, side_by_side, st
 from toolkit.errors import RailError, StoreLockedError
 from toolkit.foreign import LONGEST, Markdown, csv_cell, markdown, plain

@@ -17,7 +17,7 @@ from toolkit.reports.recipe import Option, Part, family_of
 from toolkit.series.base import bound_to
 from toolkit.store import Store
 from toolkit.workspace.listed import WATCHLIST, read_keys
-from toolkit.workspace.rules import Watchlist
+from toolkit.workspace.rail_toml import Watchlist
 
 DRAWN = 3
 """The number of trajectories drawn of many, the first of the table."""

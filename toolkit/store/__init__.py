@@ -1,7 +1,7 @@
 """One DuckDB file: series, the coverage ledger, and where everything came from."""
 
 from toolkit.store.file.connection import waiting_for
-from toolkit.store.ledger.catalogue import (
+from toolkit.store.ledger.contents import (
     answer_words,
     clock_offset_s,
     clock_stands,

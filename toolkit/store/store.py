@@ -23,7 +23,7 @@ from toolkit.market import (
     format_ts,
 )
 from toolkit.store.file.file import StoreFile, mark_doubled
-from toolkit.store.ledger.catalogue import CONTINUITY, COUNTS, ROWS_BY_LOAD, limits
+from toolkit.store.ledger.contents import CONTINUITY, COUNTS, ROWS_BY_LOAD, limits
 from toolkit.store.ledger.coverage import GAPS, read_coverage, read_ledger
 from toolkit.store.ledger.history import seen
 from toolkit.store.reading.frames import frame_of

@@ -12,7 +12,7 @@ from toolkit.workspace.local import (
 )
 from toolkit.workspace.opening import named_store, open_workspace
 from toolkit.workspace.progress import Watch, load_progress
-from toolkit.workspace.rules import fees_file, find_fees
+from toolkit.workspace.rail_toml import fees_file, find_fees
 from toolkit.workspace.settings import (
     LOCAL_KEY,
     Settings,

@@ -25,7 +25,7 @@ from toolkit.statistics.fees import FeeModel
 from toolkit.store import Store
 from toolkit.store.writing.alerts import read_alerts as kept_alerts
 from toolkit.tables import AlertChange
-from toolkit.workspace.rules import find_fees, read_settings, settings_file
+from toolkit.workspace.rail_toml import find_fees, read_settings, settings_file
 from toolkit.workspace.selection import Passes, Selection
 
 _SET_UP = {"webhook": "RAIL_ALERT_WEBHOOK", "chat": "RAIL_ALERT_CHAT"}

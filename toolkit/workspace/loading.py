@@ -46,7 +46,7 @@ from toolkit.wire.listing import (
 )
 from toolkit.workspace.listed import chosen_streams
 from toolkit.workspace.progress import Watch, load_progress
-from toolkit.workspace.rules import Watchlist, find_watchlist
+from toolkit.workspace.rail_toml import Watchlist, find_watchlist
 from toolkit.workspace.snapshot_tables import funding_rates, open_spreads, widest_differentials
 
 DEFAULT_WINDOW_S = 7 * 86_400

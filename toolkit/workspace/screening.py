@@ -33,7 +33,7 @@ from toolkit.statistics.screening import (
 )
 from toolkit.store import Store, pair_advice, sync_advice
 from toolkit.workspace.pairs import Joining
-from toolkit.workspace.rules import find_fees
+from toolkit.workspace.rail_toml import find_fees
 from toolkit.workspace.selection import Function, OfLegs, Passes, Selection
 
 _FILTERS = ("symbols", "exchanges", "types", "exclude_symbols")

@@ -12,7 +12,7 @@ from typing import Any
 from toolkit.alerts import read_alerts
 from toolkit.errors import InputError, StoreError, needs_extra
 from toolkit.statistics.fees import FeeModel
-from toolkit.workspace.rules import FILE_NAME, fees_file, read_settings, settings_file
+from toolkit.workspace.rail_toml import FILE_NAME, fees_file, read_settings, settings_file
 
 with needs_extra("dashboard"):
     import tomlkit

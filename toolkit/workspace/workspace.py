@@ -74,8 +74,8 @@ from toolkit.workspace.loading import (
     watched_load,
 )
 from toolkit.workspace.pairs import Joining, paired
-from toolkit.workspace.rules import Watchlist, find_fees
-from toolkit.workspace.rules import pages_days as pages_kept
+from toolkit.workspace.rail_toml import Watchlist, find_fees
+from toolkit.workspace.rail_toml import pages_days as pages_kept
 from toolkit.workspace.screening import Screening, remembered
 from toolkit.workspace.selection import Function, Passes, Selection, Where
 
@@ -252,8 +252,8 @@ class Workspace(Shown):
     ) -> FollowResult:
         """Keep the store current, until ``stop`` is set or for ``duration_s`` (s).
 
-        ``streams`` are as in `sync`. Default: ``watchlist`` (a `toolkit.workspace.rules.Watchlist`
-        or its file), else ``rail.toml``, else the streams of `toolkit.workspace.listed`. Missing
+        ``streams`` are as in `sync`. Default: ``watchlist`` (a file, or a `Watchlist` of
+        `toolkit.workspace.rail_toml`), else ``rail.toml``, else the streams of `toolkit.workspace.listed`. Missing
         rows are loaded from ``since`` on (a moment or the name of a window), by default as in the
         watchlist. ``once`` loads up to now and ends. Alerts are sent meanwhile: see `alerts`. See
         `toolkit.loader.follow` for the callbacks.

@@ -11,7 +11,7 @@ import pytest
 from tests.adversary import Adversary, adverse
 from toolkit.service import Config, Simulated, SpedClock, running
 from toolkit.store import Store
-from toolkit.workspace.rules import EXAMPLE
+from toolkit.workspace.rail_toml import EXAMPLE
 
 from .conftest import LOADED, Rail
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.dashboard.link import PAGES
-from toolkit.dashboard.views import SavedView, delete_view, read_views, save_view, views_file
+from toolkit.dashboard.saved_views import SavedView, delete_view, read_views, save_view, views_file
 from toolkit.errors import InputError
 
 from .shown import texts

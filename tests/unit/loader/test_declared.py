@@ -14,7 +14,7 @@ import pytest
 from tests import miniature
 from tests.adversary import Adversary, RestSwitches, adverse
 from toolkit.analyses import find
-from toolkit.cli.tables import Format, TableOptions, show
+from toolkit.cli.output import Format, TableOptions, show
 from toolkit.client import Client
 from toolkit.intervals import Interval
 from toolkit.loader import LoadResult, sync

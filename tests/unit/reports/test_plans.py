@@ -6,7 +6,7 @@ import pytest
 
 from toolkit.reports.plans import watched_streams
 from toolkit.workspace import Workspace
-from toolkit.workspace.rules import Watchlist
+from toolkit.workspace.rail_toml import Watchlist
 
 from .conftest import LEGS, OTHER, PAIR, RATES
 

@@ -14,7 +14,7 @@ import pytest
 
 from tests.object_store import serving_objects
 from toolkit.errors import InputError, StoreError
-from toolkit.store.publish.places import place_of
+from toolkit.store.publish.destinations import place_of
 from toolkit.store.writing.follows import (
     FollowMark,
     Lease,

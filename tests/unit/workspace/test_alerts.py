@@ -18,7 +18,7 @@ from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
 from toolkit.store.writing.alerts import AlertRecord
 from toolkit.workspace import Workspace
 from toolkit.workspace.alerts import alert_plan, caught, caught_words, find_alerts
-from toolkit.workspace.rules import Watchlist, find_watchlist
+from toolkit.workspace.rail_toml import Watchlist, find_watchlist
 
 RULE = '[[alert]]\nname = "wide"\nkind = "spread"\nabove_bps = 50\n'
 

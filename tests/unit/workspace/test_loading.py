@@ -18,7 +18,7 @@ from toolkit.store import Batch, Edge, LoadOrigin, Snapshot, Store, StoreWriter
 from toolkit.wire.profile.profile import BUILT_IN
 from toolkit.workspace import Workspace
 from toolkit.workspace.loading import Rules, named_streams, wanted_watchlist
-from toolkit.workspace.rules import Watchlist
+from toolkit.workspace.rail_toml import Watchlist
 
 PRICE = "BTC_USDT:AURORA.spot"
 

@@ -14,7 +14,7 @@ from toolkit.errors import InputError
 from toolkit.statistics.fees import FeeModel
 from toolkit.statistics.fees.fee_table import example_text
 from toolkit.workspace import fees_file, find_fees
-from toolkit.workspace.rules import EXAMPLE, FILE_NAME, Watchlist, find_watchlist, pages_days
+from toolkit.workspace.rail_toml import EXAMPLE, FILE_NAME, Watchlist, find_watchlist, pages_days
 
 
 def written(folder: Path, text: str) -> Path:

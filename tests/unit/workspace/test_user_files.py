@@ -12,7 +12,7 @@ from toolkit.alerts.rules import EXAMPLE
 from toolkit.errors import InputError
 from toolkit.statistics.fees.fee_table import example_text
 from toolkit.workspace import find_fees
-from toolkit.workspace.rules import EXAMPLE as WATCHLIST
+from toolkit.workspace.rail_toml import EXAMPLE as WATCHLIST
 from toolkit.workspace.user_files import (
     alert_file,
     fee_file,

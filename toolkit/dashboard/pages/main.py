@@ -8,7 +8,7 @@ import os
 from streamlit import Page, login, logout, navigation, session_state, set_page_config, stop, user
 
 from toolkit.dashboard.link import PAGES, page_file
-from toolkit.dashboard.views import view_pages
+from toolkit.dashboard.saved_views import view_pages
 from toolkit.dashboard.widgets import st
 from toolkit.foreign import Markdown, markdown
 from toolkit.workspace import store_path

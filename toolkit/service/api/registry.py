@@ -14,7 +14,7 @@ from msgspec import UNSET
 from toolkit.errors import InputError
 from toolkit.market import EventFamily, Market, Plan
 from toolkit.service.accounts import Limit, Owner, Reach, Terms
-from toolkit.service.api.answers import (
+from toolkit.service.api.bodies import (
     funding_history,
     price_history,
     rate_in_force,

@@ -49,7 +49,6 @@ from toolkit.service.events.lives import (
     rows_within,
     spans,
 )
-from toolkit.service.market.series import RATE_LOOK_BACK_S, in_force
 from toolkit.service.market.source import (
     MarketSource,
     Pump,
@@ -57,6 +56,7 @@ from toolkit.service.market.source import (
     SettledRates,
     SettlementSeries,
 )
+from toolkit.service.market.trajectory_rows import RATE_LOOK_BACK_S, in_force
 
 
 def funding_lives(

@@ -25,7 +25,7 @@ from toolkit.market import Source, Stream, When, format_ts, parse_ts
 from toolkit.store.file.connection import check_use, opened
 from toolkit.store.file.engine import DATABASE, keep_lean, own_files
 from toolkit.store.file.schema import bring_up_to_date, read_source
-from toolkit.store.ledger.catalogue import CATALOGUE
+from toolkit.store.ledger.contents import CATALOGUE
 from toolkit.store.ledger.history import (
     COUNTED_STREAM,
     check_history,

@@ -18,6 +18,7 @@ import polars as pl
 
 from toolkit.errors import NotAStoreError, StoreError, StoreSourceError
 from toolkit.market import Source, parse_length
+from toolkit.store.publish.destinations import MANIFEST, PINNED, Destination, place_of
 from toolkit.store.publish.manifest import (
     FILE_NAME,
     Manifest,
@@ -27,7 +28,6 @@ from toolkit.store.publish.manifest import (
     read_manifest,
     written,
 )
-from toolkit.store.publish.places import MANIFEST, PINNED, Destination, place_of
 from toolkit.store.reading.moment import GROWING, StoreState, owner_column, time_column
 from toolkit.store.store import Store
 from toolkit.tables import STREAM, Table

@@ -26,8 +26,7 @@ from toolkit.store.file.engine import first_line
 from toolkit.store.file.file import published_note
 from toolkit.store.file.schema import FORMAT_VERSION, made, new_file
 from toolkit.store.ledger.streams import append
-from toolkit.store.publish.manifest import Manifest, PublishedFile, digest, read_manifest
-from toolkit.store.publish.places import (
+from toolkit.store.publish.destinations import (
     MANIFEST,
     Bucket,
     Destination,
@@ -35,6 +34,7 @@ from toolkit.store.publish.places import (
     manifest_in,
     place_of,
 )
+from toolkit.store.publish.manifest import Manifest, PublishedFile, digest, read_manifest
 from toolkit.store.publish.publication import decoded, pinned_name
 from toolkit.store.reading.moment import BOOKS, GROWING
 from toolkit.store.reading.scanning import GROUP_ROWS, newest_rows, value_columns

@@ -20,7 +20,7 @@ from toolkit.market import (
     swapped,
 )
 from toolkit.store.file.file import StoreFile, not_readable
-from toolkit.store.ledger.catalogue import service_now
+from toolkit.store.ledger.contents import service_now
 from toolkit.store.writing.batch import Ledger
 
 

@@ -21,7 +21,7 @@ from toolkit.intervals import Ends, Interval
 from toolkit.market import Family, SnapshotTrajectory, Source, Stream, Trajectory
 from toolkit.store.file.file import StoreFile, mark_doubled
 from toolkit.store.file.schema import read_source
-from toolkit.store.ledger.catalogue import limits
+from toolkit.store.ledger.contents import limits
 from toolkit.store.ledger.history import AS_NOW, seen
 from toolkit.store.ledger.streams import numbers_of
 from toolkit.store.reading.frames import frame_of

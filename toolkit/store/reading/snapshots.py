@@ -11,7 +11,7 @@ import polars as pl
 
 from toolkit.intervals import EVER, Ends, Interval, clip, difference
 from toolkit.market import SnapshotKind, SnapshotTrajectory
-from toolkit.store.ledger.catalogue import POLLED, limits
+from toolkit.store.ledger.contents import POLLED, limits
 from toolkit.store.ledger.history import seen
 from toolkit.store.ledger.streams import add_counts, append, count_rows, number_streams, run_with
 from toolkit.store.reading.frames import frame_of

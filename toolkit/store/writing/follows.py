@@ -25,7 +25,7 @@ import msgspec
 from toolkit.errors import InputError, StoreError
 from toolkit.files import locked, open_own, read_own, write_own
 from toolkit.market import format_ts
-from toolkit.store.publish.places import Bucket, Destination, Folder
+from toolkit.store.publish.destinations import Bucket, Destination, Folder
 
 _MOST = 100
 _LOOK_S = 1.0

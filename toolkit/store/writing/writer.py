@@ -19,7 +19,7 @@ from toolkit.market import EventFamily, EventLog, Family, Source, Stream
 from toolkit.store.file.connection import opened
 from toolkit.store.file.engine import refuse_functions
 from toolkit.store.file.schema import bring_up_to_date, create_store, read_source
-from toolkit.store.ledger.catalogue import write_allowance
+from toolkit.store.ledger.contents import write_allowance
 from toolkit.store.ledger.coverage import (
     end_gaps,
     record_answers,

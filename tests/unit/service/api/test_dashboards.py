@@ -11,7 +11,7 @@ import pytest
 
 from toolkit.market import EventFamily, Leg, Market
 from toolkit.service import Clock, Config, Replay, Simulated, running
-from toolkit.service.api.answers import last_prices, rate_in_force, tracked_spreads
+from toolkit.service.api.bodies import last_prices, rate_in_force, tracked_spreads
 from toolkit.service.events.archive import EventArchive
 
 DAY_S = 86_400

@@ -16,8 +16,8 @@ from toolkit.service.events.documents import (
     SpreadDocument,
 )
 from toolkit.service.events.lives import DEFAULT, Life
-from toolkit.service.market.series import series
 from toolkit.service.market.simulator import Simulated
+from toolkit.service.market.trajectory_rows import series
 
 from ..truth import Truth
 

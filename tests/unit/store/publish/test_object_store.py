@@ -12,7 +12,7 @@ from tests.object_store import ObjectStore, serving_objects
 from toolkit.errors import StoreError
 from toolkit.store import Store
 from toolkit.store.publish import import_store, publications, publish
-from toolkit.store.publish.places import Bucket
+from toolkit.store.publish.destinations import Bucket
 
 from ..conftest import FEBRUARY, FIRST, minutes, same
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from toolkit.errors import StoreError
-from toolkit.store.publish.places import (
+from toolkit.store.publish.destinations import (
     Bucket,
     Destination,
     Folder,

@@ -32,7 +32,7 @@ from toolkit.store.writing.follows import running_follow
 from toolkit.tables import SNAPSHOT_SERIES
 from toolkit.workspace import fees_file
 from toolkit.workspace.alerts import caught, caught_words, find_alerts, matched_streams, named_rule
-from toolkit.workspace.rules import find_fees, find_watchlist
+from toolkit.workspace.rail_toml import find_fees, find_watchlist
 from toolkit.workspace.user_files import alert_file, keep_rule, remove_rule
 
 _KINDS: Mapping[str, str] = {

@@ -13,7 +13,7 @@ from toolkit.dashboard.export import hand_over
 from toolkit.dashboard.fee_choice import HELD_STYLES
 from toolkit.dashboard.link import PRESETS, Choice, go_to, held_window
 from toolkit.dashboard.loads import FUNDING, RATES, offer
-from toolkit.dashboard.opening import can_load, open_pair, show_failed
+from toolkit.dashboard.open_stream import can_load, open_pair, show_failed
 from toolkit.dashboard.pages.funding.choice import (
     PAIR,
     ROWS,

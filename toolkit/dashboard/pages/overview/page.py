@@ -11,7 +11,7 @@ from toolkit.cards import duration
 from toolkit.charts import activity_chart
 from toolkit.dashboard.link import go_to, page_file
 from toolkit.dashboard.loads import LOGS, RATES, WATCHLIST, offer
-from toolkit.dashboard.opening import open_pair, show_failed
+from toolkit.dashboard.open_stream import open_pair, show_failed
 from toolkit.dashboard.pages.overview.spreads import OpenNow, open_now, show_spreads
 from toolkit.dashboard.parts.answers import high_rate_notes, show_implausible
 from toolkit.dashboard.parts.event_reading import log_days, read_documents, read_lately

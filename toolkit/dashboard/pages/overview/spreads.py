@@ -11,7 +11,7 @@ import polars as pl
 from toolkit.columns import column
 from toolkit.dashboard.fee_choice import Net
 from toolkit.dashboard.loads import Load, offer
-from toolkit.dashboard.opening import can_load
+from toolkit.dashboard.open_stream import can_load
 from toolkit.dashboard.parts.age import age_column, stream_ages
 from toolkit.dashboard.parts.lately import newest_end, spread_percentiles, spreads_lately
 from toolkit.dashboard.parts.rows import RowColumn, row_column, show_rows

@@ -12,7 +12,7 @@ from toolkit.charts.theme import MARK_COLOUR
 from toolkit.charts.view import subject_of
 from toolkit.columns import column
 from toolkit.dashboard.loads import WATCHLIST, offer
-from toolkit.dashboard.opening import offer_absent, offer_history
+from toolkit.dashboard.open_stream import offer_absent, offer_history
 from toolkit.dashboard.pages.trajectory.below import show_below
 from toolkit.dashboard.pages.trajectory.choice import (
     CHOICES,
