@@ -253,10 +253,10 @@ class Workspace(Shown):
         """Keep the store current, until ``stop`` is set or for ``duration_s`` (s).
 
         ``streams`` are as in `sync`. Default: ``watchlist`` (a file, or a `Watchlist` of
-        `toolkit.workspace.rail_toml`), else ``rail.toml``, else the streams of `toolkit.workspace.listed`. Missing
-        rows are loaded from ``since`` on (a moment or the name of a window), by default as in the
-        watchlist. ``once`` loads up to now and ends. Alerts are sent meanwhile: see `alerts`. See
-        `toolkit.loader.follow` for the callbacks.
+        `toolkit.workspace.rail_toml`), else ``rail.toml``, else the streams of
+        `toolkit.workspace.listed`. Missing rows are loaded from ``since`` on (a moment or the name
+        of a window), by default as in the watchlist. ``once`` loads up to now and ends. Alerts are
+        sent meanwhile: see `alerts`. See `toolkit.loader.follow` for the callbacks.
         """
         self._check_present()
         wanted = wanted_watchlist(self.store, streams, watchlist)
