@@ -91,7 +91,7 @@ class SpreadAnalyses(Series, metaclass=ABCMeta):
     def cross_correlation(
         self, *, max_lag_steps: int = 10, max_stale_s: int | None = None
     ) -> Result:
-        """Compute the correlation of the returns of two legs at each lag, as `lead_lag` does.
+        """Compute the correlation of the returns of two legs at each lag.
 
         Formula, columns, errors and an example: `toolkit.statistics.spread.cross_correlation`.
 

@@ -349,7 +349,7 @@ def rates_by_hour(
     `toolkit.statistics.spread.hour_of_week`, so clusters are weeks: errors allow for bursts, and
     without a season one hour in twenty ``differs``. Bounds of hours with fewer than 10 openings per
     Fano factor (the variance between weeks of all hours over their mean) reach at least as far as
-    the exact ones of such counts: they cover in more than 95 of 100 cases, and fewer such hours
+    the exact ones of such counts: their coverage is more than 95 %, and fewer such hours
     differ. 168 rows per family and group that has an event, sorted by group and hour:
 
     {columns}

@@ -187,7 +187,7 @@ def cross_correlation(
     step_s: Step = None,
     max_stale_s: int | None = None,
 ) -> pl.DataFrame:
-    """Compute the correlation of the returns of two legs at each lag, as `lead_lag` does.
+    """Compute the correlation of the returns of two legs at each lag.
 
     There are 2 L + 1 rows per trajectory, sorted by trajectory and lag, each with the columns of
     `coverage` of its trajectory before these:
@@ -301,7 +301,7 @@ _FIGURES = {
     about="""
         A positive lag means that the buy leg leads. No price is carried forward, so that a leg that
         is seen less often is not found to lag for it.""",
-    example="LTC_USDT:AURORA.spot:BOREAS.spot --lag 0s --lag 1m",
+    example="--lag 0s --lag 1m",
     lags_s=Parameter(
         "A lag to try, either way: 0s, 1m. Default: 0, 1, 2, 5 and 10 steps.", "s", option="--lag"
     ),

@@ -118,7 +118,7 @@ def breakeven_words(row: Mapping[str, Any]) -> Markdown:
     """
     only = "" if _SHARE in row else FUNDING_ONLY
     if row[f"{only}{_SHARE}"] is None:
-        unknown = Markdown("When the fees are earned back is not known: {}.")
+        unknown = Markdown("The time to earn back the fees is unknown: {}.")
         return unknown.format(reason_words(row, f"{only}breakeven_median_h"))
     shares = (("a quarter", "q25"), ("half", "median"), ("three quarters", "q75"))
     names = [(words, f"{only}breakeven_{name}_h") for words, name in shares]

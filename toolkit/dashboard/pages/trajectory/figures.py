@@ -162,7 +162,7 @@ _LEVEL = Markdown(
 def _coverage_help(explored: Explored, row: Mapping[str, Any]) -> Markdown:
     expected = Markdown("the rows expected, one per step")
     if explored.selection.polls is not None:
-        expected = Markdown("the polls due, less those whose answer lacks it")
+        expected = Markdown("polls due, without those whose answer has no such pair")
     return Markdown(
         "Rows with a value over {}. Observed share {}: the share of the time for which a value is "
         "known, each for at most three steps."
