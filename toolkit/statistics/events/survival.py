@@ -213,7 +213,7 @@ def survival(
     gap after its opening, and not at all if it opened in one or before the first stretch. By
     default all is covered until ``known_until``.
 
-    Bounds have 95 % coverage and allow for dependence within a ``cluster``: lives that opened within a
+    Bounds are at 95 % and allow for dependence within a ``cluster``: lives that opened within a
     time as long as 95 % of lives last (path), on one UTC day (day), of one symbol, trajectory, or
     trajectory_day. none takes lives as independent. auto takes the kind but the last that widens
     the bounds most, if any (`toolkit.statistics.events.clusters.chosen_clusters`). One row per
