@@ -6,7 +6,7 @@ receives, `events` what detected events did, `survival` their median life. `pass
 of them to rows that come some trajectories at a time, `explain` says how a figure came about.
 
 Each raises `InputError` for a frame that lacks a column or has it in another type, and for an empty
-window. `core.contract` and `core.kernel` have the conventions that they share.
+window. `core.contract` and `core.kernel` have their conventions.
 """
 
 from __future__ import annotations

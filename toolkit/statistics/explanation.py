@@ -1,7 +1,6 @@
 """Explanations in words of how a figure came about: its meaning, its value and its computation.
 
-Meanings and units are those of `toolkit.columns`, prose and sources those of the statistic's
-docstring.
+Prose and sources are those of the statistic's docstring.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Several statistics in one pass over the rows, some whole trajectories at a time.
 
-Each statistic treats trajectories one by one, so parts of whole trajectories give the same result
-to the last bit as all rows at once. Statistics of one column and window share its observations.
+Parts of whole trajectories give the same result to the last bit as all rows at once. Statistics of
+one column and window share its observations.
 """
 
 from __future__ import annotations
@@ -30,9 +30,8 @@ def in_one_pass(groups: Iterable[pl.DataFrame], *analyses: Analysis) -> list[pl.
 
     ``groups`` are frames of whole trajectories, such as `toolkit.store.Store.groups` yields: at
     least one, which may be empty, and no trajectory in two of them. Returns one frame per analysis.
-    Memory holds the rows of one group and the results so far. Give each statistic its window: rows
-    know only that of their own group. Raises `InputError` for no group or no frame, and whatever
-    the analyses raise.
+    Give each statistic its window: rows know only that of their own group. Raises `InputError` for
+    no group or no frame, and whatever the analyses raise.
 
     >>> from toolkit.statistics import spread
     >>> groups = [

@@ -53,14 +53,12 @@ def summary(
     {columns}
 
     The window, the method and its hash are last. ``implausible`` is that of
-    `toolkit.statistics.quality.plausibility`, and leaves nothing out: a price that falls by 60 % is
-    not marked, one that falls to a tenth from one row to the next is. Noise makes the volatility of
+    `toolkit.statistics.quality.plausibility`, and leaves nothing out. Noise makes the volatility of
     short steps larger: compare it at equal steps.
 
     Raises `InputError`: As `toolkit.statistics.quality.coverage`, for ``price``.
 
-    Source: Andersen and Bollerslev, "Answering the Skeptics", International Economic Review 39
-    (1998).
+    Source: Andersen, T. G. and Bollerslev, T. (1998), International Economic Review 39.
 
     >>> ts = [0, 60, 120]
     >>> frame = pl.DataFrame({"trajectory": ["a"] * 3, "ts": ts, "price": [100.0, 101.0, 99.0]})

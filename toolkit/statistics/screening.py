@@ -77,8 +77,7 @@ def screen(
 
     One row per trajectory: the columns of `summary`, which include those of `half_life`, those
     below before ``window_start``, those of `toolkit.statistics.quality.flags`, and with ``fees``
-    those of `net_summary`. ``flags_method``, ``net_method`` and their ``params_hash`` say how these
-    were computed.
+    those of `net_summary`, each with its method and ``params_hash``.
 
     ``where`` is a condition on these columns, such as "coverage > 0.95 and half_life_s < 3600",
     which a null does not meet. ``sort`` names a column, with a minus sign for the largest first.
@@ -90,9 +89,8 @@ def screen(
     Of many spreads some have a small p-value by chance. Those with a q-value up to q are expected
     to be false discoveries in at most the share q (Benjamini and Hochberg 1995), also if spreads
     move alike (Benjamini and Yekutieli 2001). It is taken over all m trajectories measured that
-    have the p-value, before ``where``, ``exclude_flags`` and ``top``, so choosing by it changes no
-    other q-value. The p-value of the edge is that of its mean at all times, not of net_edge_bps,
-    which cannot be below 0.
+    have the p-value, before ``where``, ``exclude_flags`` and ``top``. The p-value of the edge is
+    that of its mean at all times, not of net_edge_bps, which cannot be below 0.
 
     Raises `InputError`: As `summary` and `net_summary`. ``where`` is not a condition on the
     columns, ``sort`` is not one of them, ``top`` is not a whole number from 1, or ``exclude_flags``
@@ -203,8 +201,7 @@ def rate_figures(
     ``frame`` has the rows of one leg's rate: trajectory, ts, rate (fraction per its interval,
     positive if longs pay shorts) and interval_hours (h). The columns are those of
     `toolkit.statistics.spread.summary` of ``funding_apr_pct``, and those that `screen` adds for the
-    newest observation. There are no flags and no net figures: a rate in force pays nothing until it
-    settles.
+    newest observation. There are no flags and no net figures.
     """
     question = Question(
         "screening.rate_figures/2", *window_of(frame, start, end), _RATE, step_s, max_stale_s

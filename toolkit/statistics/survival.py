@@ -30,9 +30,9 @@ def median_life(lives: pl.DataFrame, by: Sequence[str] = ()) -> pl.DataFrame:
     """Compute the time by which half of the events are over, by Kaplan and Meier.
 
     ``lives`` are rows of `toolkit.statistics.events.lifecycles`, of which ``duration_s`` (Float64)
-    and ``observed`` (Int64) are used: an event still open is known to have lived for its duration.
-    Rows without a duration are left out. At each time at which events end, the surviving share is
-    multiplied by 1 - ended / watched. The median is the first time at which it is one half or less.
+    and ``observed`` (Int64) are used. Rows without a duration are left out. At each time at which
+    events end, the surviving share is multiplied by 1 - ended / watched. The median is the first
+    time at which it is one half or less.
 
     With ``entry_s`` (Float64) in ``lives``, an event is watched from that age on: see
     `toolkit.statistics.numeric.life_curve.life_curve`. One row per group of the columns ``by``,
@@ -40,8 +40,7 @@ def median_life(lives: pl.DataFrame, by: Sequence[str] = ()) -> pl.DataFrame:
 
     {columns}
 
-    Source: Kaplan, E. L. and Meier, P. (1958), Nonparametric estimation from incomplete
-    observations, Journal of the American Statistical Association 53.
+    Source: Kaplan, E. L. and Meier, P. (1958), Journal of the American Statistical Association 53.
 
     >>> lives = pl.DataFrame(
     ...     {"duration_s": [10.0, 20.0, 30.0, 40.0, 50.0], "observed": [1, 0, 1, 1, 0]}
@@ -62,8 +61,7 @@ def life_quantiles(lives: pl.DataFrame, by: Sequence[str] = ()) -> pl.DataFrame:
 
     {columns}
 
-    Source: Brookmeyer, R. and Crowley, J. (1982), A confidence interval for the median survival
-    time, Biometrics 38.
+    Source: Brookmeyer, R. and Crowley, J. (1982), Biometrics 38.
 
     >>> lives = pl.DataFrame({"duration_s": [1.0 * k for k in range(1, 31)], "observed": [1] * 30})
     >>> life_quantiles(lives).select("median_life_s", "life_lower_s", "life_upper_s").row(0)

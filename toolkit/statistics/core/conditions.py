@@ -35,8 +35,8 @@ def condition(text: str, columns: Schema, *, parameter: str = "where") -> pl.Exp
 
     Allowed are columns, numbers, texts in single quotes, comparisons, arithmetic, and the words
     and, or, not, in, between, like, ilike, is, null, true and false: no functions, queries or
-    files. A comparison with a null is null, and such a row does not pass. Raises `InputError`,
-    which names the ``parameter``.
+    files. A row whose comparison is null does not pass. Raises `InputError`, which names the
+    ``parameter``.
 
     >>> rows = pl.DataFrame({"coverage": [1.0, 0.5, None], "kind": ["a", "b", "a"]})
     >>> rows.filter(condition("coverage >= 0.95 and kind = 'a'", rows.schema)).height

@@ -1,9 +1,8 @@
 """The contract of all statistics: the question, the reasons, the column names.
 
 A result row has what it rests on (n, coverage, first and last time, segments, gaps), its window,
-and ``method`` with ``params_hash``, which two rows share only if they were computed in the same
-way. A number that cannot be computed is null, with the reason in the first ``*_reason`` column to
-its right, which is null otherwise.
+and ``method`` with ``params_hash``, which rows share only if computed in the same way. A null
+number has its reason in the first ``*_reason`` column to its right, which is null otherwise.
 """
 
 from __future__ import annotations
@@ -41,8 +40,8 @@ class Question:
     """What is asked: which method, over which window ``[start, end)``, of which column.
 
     ``column`` None asks about the rows themselves. ``step_s`` None takes each trajectory's own
-    step, ``max_stale_s`` None three steps. A mapping has known steps of trajectories, which do not
-    change the hash. ``options`` are the other arguments of the method: names and values.
+    step, ``max_stale_s`` None three steps. A mapping of known steps does not change the hash.
+    ``options`` are the other arguments of the method.
     """
 
     method: str
@@ -94,8 +93,8 @@ class Question:
 def collected(rows: Frame, *, streaming: bool = False) -> pl.DataFrame:
     """Read rows into memory, in the order that the query states.
 
-    Otherwise polars drops an order that no later step shows, and sums differ from run to run. With
-    ``streaming`` less memory is needed, but its own sums differ too: use it for none.
+    Otherwise polars drops an order that no later step shows, and sums differ from run to run. So do
+    the sums of ``streaming``, which saves memory.
     """
     engine: Literal["streaming", "in-memory"] = "streaming" if streaming else "in-memory"
     return rows.lazy().collect(engine=engine, optimizations=_keeps_order())
@@ -121,8 +120,7 @@ def column_for(column: str, statistic: str) -> str:
 def beside(found: pl.DataFrame, other: pl.DataFrame, name: str) -> pl.DataFrame:
     """Put the figures of another statistic of the same trajectories after those found.
 
-    Columns of both are those of ``found``. ``NAME_method`` and ``NAME_params_hash`` say how the
-    others were computed.
+    Columns of both are those of ``found``. ``NAME_method`` and ``NAME_params_hash`` are added.
     """
     own = {each: f"{name}_{each}" for each in ("method", "params_hash")}
     added = other.rename(own, strict=False).select("trajectory", pl.exclude(found.columns))

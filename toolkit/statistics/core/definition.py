@@ -29,9 +29,9 @@ def with_spread(frame: SameFrame) -> SameFrame:
     If a price is null, or the frame has no prices, the service's own figure is used, in percent:
     the log spread is then 1e4 ln(1 + spread_pct / 100).
 
-    All three are null, never 0, if a price is NaN, infinite, zero or negative, if the ratio of the
-    prices is beyond the range of a float, or if a price is null and ``spread_pct`` is absent, null,
-    NaN, infinite, or -100 or less.
+    All three are null if a price is NaN, infinite, zero or negative, if the ratio of the prices is
+    beyond the range of a float, or if a price is null and ``spread_pct`` is absent, null, NaN,
+    infinite, or -100 or less.
 
     Raises `InputError`: The frame has neither both prices nor ``spread_pct``, or one of them is not
     Float64.

@@ -16,9 +16,9 @@ Conventions, per trajectory and inside the window ``[start, end)``:
   ``max_stale_s``. These are the weights of time-weighted statistics, and their sum over the length
   of the window is the *observed share*.
 
-Chunks are sorted by time and go through the in-memory engine in a fixed order, as the streaming
-engine's sums differ from run to run. Sums of squares and products are taken about the mean, as
-polars' own ``std`` and ``cov`` lose digits.
+Chunks go through the in-memory engine in a fixed order, as the streaming engine's sums differ from
+run to run. Sums of squares and products are taken about the mean, as polars' own ``std`` and
+``cov`` lose digits.
 """
 
 from __future__ import annotations
@@ -47,10 +47,9 @@ class Statistic:
 
     ``aggregate`` gets the name of the value column and may use, of each observation, ``value``,
     ``weight_s`` and ``gap`` (whether one follows). ``finish`` sees one row per trajectory. ``fit``
-    gets the observations of a chunk and returns one row per ``number``, with columns for
-    ``finish``. ``prepare`` adds columns to the observations of a chunk, and also gets one row per
-    trajectory with its ``number``. Observations have the frame's columns ``carried``, and those of
-    ``carried_where_held`` that it has.
+    returns one row per ``number`` of a chunk, with columns for ``finish``. ``prepare`` adds columns
+    to the observations of a chunk, and also gets one row per trajectory. Observations have the
+    columns ``carried``, and those of ``carried_where_held`` in the frame.
     """
 
     aggregate: Callable[[str], list[pl.Expr]]

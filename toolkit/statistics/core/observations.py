@@ -63,12 +63,12 @@ def shared(frame: Frame) -> Iterator[None]:
 def observed_chunks(frame: Frame, question: Question, *carried: str) -> Chunks:
     """Yield some trajectories at a time with their observations in the window, sorted by time.
 
-    The first frame has one row per trajectory, with its ``number`` in the second (null without a
-    row in the window) and the ``params_hash`` of `asked_columns`. The second has one row per
-    observation: ``number``, ``ts``, ``value``, ``until_next_s``, ``step_s``, ``max_stale_s``,
-    ``gap``, ``weight_s``, ``bar`` (its number, -1 before the first), ``phase_s`` (from the window's
-    start to the first bar) and the columns ``carried``. A spread that the frame does not have is
-    computed. Raises as `measure`.
+    The first frame has one row per trajectory, with its ``number`` (null without a row in the
+    window) and the ``params_hash`` of `asked_columns`. The second has one row per observation:
+    ``number``, ``ts``, ``value``, ``until_next_s``, ``step_s``, ``max_stale_s``, ``gap``,
+    ``weight_s``, ``bar`` (its number, -1 before the first), ``phase_s`` (from the window's start to
+    the first bar) and the columns ``carried``. A spread that the frame does not have is computed.
+    Raises as `measure`.
     """
     held, chunks = _SHARED.get(), _observed_chunks(frame, question, carried)
     if held is not None and held.frame is frame:
@@ -215,7 +215,7 @@ def ordered(rows: pl.DataFrame) -> pl.DataFrame:
 def _observations(rows: pl.DataFrame, some: pl.DataFrame, question: Question) -> pl.LazyFrame:
     """Add number, step, staleness limit, gap, weight and bar to the observations.
 
-    ``some`` are the trajectories that have rows, in their order.
+    ``some`` are the trajectories that have rows.
     """
     number, ts, step = pl.col("number"), pl.col("ts"), pl.col("step_s")
     until_next = pl.when(number == number.shift(-1)).then(ts.shift(-1) - ts).alias("until_next_s")

@@ -29,9 +29,9 @@ def window_of(
 ) -> Interval:
     """Return ``[start, end)``, with the frame's own start or end for one that is not given.
 
-    Times are as `toolkit.market.parse_ts` reads them. ``extent`` returns the frame's own window, by
-    default `bars_extent`. Raises `InputError` for anything but a time, an end not after the start,
-    and a frame without rows to take a time from.
+    Times are as `toolkit.market.parse_ts` reads them, and ``extent`` returns the frame's own.
+    Raises `InputError` for anything but a time, an end not after the start, and a frame without
+    rows to take a time from.
 
     >>> frame = pl.DataFrame({"trajectory": ["a"] * 3, "ts": [0, 60, 120]})
     >>> window_of(frame, None, None), window_of(frame, "1970-01-01T00:01", None)

@@ -66,9 +66,8 @@ def matched_rows(
 ) -> pl.DataFrame:
     """Return the events, then the episodes without an event, each by trajectory and time.
 
-    ``lives`` are events sorted by trajectory and opening, and ``found`` the episodes, known
-    ``after_s`` later. They match if at most ``slack_s`` apart, an event without a close by its
-    opening.
+    ``lives`` are sorted by trajectory and opening, and the episodes ``found`` are known ``after_s``
+    later. An event without a close matches by its opening.
     """
     shared = pl.concat([lives.select("trajectory"), found.select("trajectory")])
     names, numbers = numbered(shared, ["trajectory"])
@@ -172,7 +171,7 @@ PUMP, DUMP = ":pump", ":dump"
 def price_moves(prices: Frame, move_s: int) -> pl.DataFrame:
     """Compute how far each price lies above the lowest, and below the highest, of the time before.
 
-    The time is ``[ts - move_s, ts]``. ``prices`` have ``trajectory`` (String), ``ts`` (Int64, s,
+    The time is ``[ts - move_s, ts]``. ``prices`` has ``trajectory`` (String), ``ts`` (Int64, s,
     Unix UTC) and ``price`` (Float64), in any order. Two rows per price, sorted by trajectory and
     time:
 
@@ -225,9 +224,8 @@ def judged(
 ) -> pl.DataFrame:
     """Decide which rows of an audit count, by what is known of the log when their episodes began.
 
-    ``rows`` are those of `audited`, whose audit_reason, judged and episode_judged are completed.
-    ``lives`` are all events of the family with their trajectory, ``held`` its covered stretches
-    (None: always).
+    This completes audit_reason, judged and episode_judged of `audited`. ``lives`` are all events of
+    the family with their trajectory, ``held`` its covered stretches (None: always).
     """
     starts, ends = pl.Series([_FIRST], dtype=pl.Int64), pl.Series([_LAST], dtype=pl.Int64)
     if held is not None:
@@ -255,9 +253,9 @@ def judged(
 def _begun(lives: pl.DataFrame, starts: pl.Series, window: Interval) -> pl.DataFrame:
     """Return from when and until when each event may have been open.
 
-    An event whose opening was not seen starts where coverage resumed before its close. Of several
-    such only the first to close can have been open. One that opened in the window and closed is
-    open only for its own episodes.
+    An unseen opening is where coverage resumed before the close: of several such events only the
+    first to close counts. One that opened in the window and closed is open only for its own
+    episodes.
     """
     again = starts.gather(
         starts.search_sorted(lives["t_close"].fill_null(_FIRST), side="right") - 1
@@ -363,27 +361,26 @@ def audited(
     ``lives`` are rows of `event_lifecycles`, of which events of ``family`` that opened in the
     window are used. An episode lasts from a spread of at least ``enter_bps`` (None: the smallest
     size of an event) until it falls below ``leave_bps`` (None: the same), as in
-    `toolkit.statistics.spread.episodes`, with its ``step_s`` and ``max_stale_s``. Only positive
-    spreads count: the reverse trajectory has its own events.
+    `toolkit.statistics.spread.episodes`. Only positive spreads count: the reverse trajectory has
+    its own events.
 
     ``rows`` have ``trajectory``, ``ts`` and, by family:
 
     - spread: the prices of both legs, or ``spread_bps``.
     - funding: ``differential_pct_8h``. Sizes are in bps per 8 h.
-    - splash: the prices of legs. ``lives`` need the column of `with_direction`. The size is the
-      move above the lowest price of the last ``move_s`` (None: 300), or for a dump below the
-      highest, without sign. Trajectories end in :pump or :dump. A step longer than ``move_s`` is a
-      gap. Documents do not name ``move_s`` and ``leave_bps``: see the service's description.
+    - splash: the prices of legs. ``lives`` need the column of `with_direction`. The size is that of
+      `price_moves` within ``move_s`` (None: 300), and a longer step is a gap. Trajectories end in
+      :pump or :dump. Documents do not name ``move_s`` and ``leave_bps``: see the service's
+      description.
 
     ``held`` is the coverage of the log, as in `survival`. An episode does not count for recall if
-    it begins in a gap of the log, if its beginning was not seen, or while an earlier event may
-    still be open: one from before the window or a gap, or one without a close, until the next
-    opening. If the archive is late, end the window before its youngest events.
+    it begins in a gap of the log, unseen, or while an earlier event may still be open: one from
+    before the window or a gap, or one without a close, until the next opening. If the archive is
+    late, end the window before its youngest events.
 
-    A row is known ``known_after_s`` after its ``ts`` (default: one step, at a bar's end). An event
-    and an episode match if they overlap or are at most ``slack_s`` apart (default: one step). Both
-    defaults are 0 for funding. One row per event, and one per episode without a row so far, as an
-    event may match several. Sorted by trajectory, events first, and time:
+    A row is known ``known_after_s`` after its ``ts``. An event and an episode match if they overlap
+    or are at most ``slack_s`` apart. Both are by default one step, or 0 for funding. One row per
+    event, and one per episode that no row has yet. Sorted by trajectory, events first, and time:
 
     {columns}
 
@@ -523,8 +520,7 @@ def audit(rows: pl.DataFrame, *, by: Sequence[str] = ()) -> pl.DataFrame:
     ``enter_bps``, ``window_start``, ``window_end``, ``method`` and ``params_hash`` of ``rows``
     follow. Recall may be below 1 because the service requires more than one bar.
 
-    Source: Clopper, C. J. and Pearson, E. S. (1934), The use of confidence or fiducial limits,
-    Biometrika 26.
+    Source: Clopper, C. J. and Pearson, E. S. (1934), Biometrika 26.
 
     >>> spreads = pl.DataFrame({"trajectory": "A_B:X.spot:Y.spot", "ts": [0, 60, 120, 180],
     ...     "spread_bps": [10.0, 80.0, 10.0, 90.0]})

@@ -119,9 +119,8 @@ def chosen_clusters(asked: str, kinds: Mapping[str, Integers], influence: Floats
     """Choose the clusters that widen the intervals of an estimate most.
 
     ``influence`` has the contribution of each event (row) to the error of each estimate (column).
-    auto chooses the largest design effect above 1 among kinds with 10 or more clusters, or a kind
-    with fewer, marked ``few``, if its effect is larger with a p-value below 0.01. Without an effect
-    above 1 each event is a cluster.
+    auto chooses the largest design effect above 1 among kinds with 10 or more clusters, or a larger
+    one of fewer, marked ``few``, with a p-value below 0.01. Else each event is a cluster.
     """
     apart = Clusters(NONE, np.arange(len(influence)), len(influence), few=False)
     counts = {kind: int(of.max(initial=-1)) + 1 for kind, of in kinds.items()}
@@ -170,9 +169,9 @@ def cluster_band(clusters: Integers, values: Floats) -> Band | None:
     """Return the bands of values, or None for too few values or clusters.
 
     Whole clusters are drawn (Field and Welsh 2007), with Student's quantile for one degree of
-    freedom less than clusters, as the spread of few draws alone is too narrow. ``clusters`` has the
-    number of each value's cluster, from 0. Above 400 clusters, neighbours are joined. Above 512
-    values, medians of draws lie between two of 512 quantiles. The seed is fixed.
+    freedom less than clusters, as few draws alone are too narrow. ``clusters`` numbers each value's
+    cluster, from 0. Above 400 clusters, neighbours are joined. Above 512 values, medians of draws
+    lie between two of 512 quantiles. The seed is fixed.
     """
     there = np.bincount(clusters) > 0
     count = int(there.sum())
@@ -200,8 +199,8 @@ def no_band_reason(values: int) -> Reason:
 def cluster_share_interval(clusters: Integers, inside: Flags) -> tuple[float, float]:
     """Return the 95 % interval of the share of clustered events that are inside.
 
-    The exact interval (Clopper and Pearson) of counts divided by the design effect, if that is
-    above 1, with Student's quantile.
+    It is the exact one (Clopper and Pearson) of counts over the design effect, if above 1, with
+    Student's quantile.
     """
     of = np.unique(clusters, return_inverse=True)[1]
     effect, divisor = design_effect(of, (inside - inside.mean())[:, None]), 1.0
@@ -269,8 +268,8 @@ def dispersions(watched: Watched, opened: pl.DataFrame, cluster: str) -> pl.Data
     ``pooled``, the factor with r of either sign.
 
     Source: McCullagh, P. and Nelder, J. A. (1989), Generalized Linear Models, section 6.2: counts
-    over their dispersion. Politis, D. N. and Romano, J. P. (1995), Bias-corrected nonparametric
-    spectral estimation, Journal of Time Series Analysis 16: the correlation at one step in full.
+    over their dispersion. Politis, D. N. and Romano, J. P. (1995), Journal of Time Series Analysis
+    16: the correlation at one step in full.
     """
     found = []
     for (family,), groups in watched.groups.partition_by("family", as_dict=True).items():

@@ -97,16 +97,15 @@ def cooccurrence(
     leaves an event out: ``same=["symbol"]`` asks which families come together on one symbol.
 
     Only time covered by both logs counts. The expected number is the mean over all shifts of one
-    log by whole seasons within that time, from its end on to its beginning: a shifted log keeps its
-    bursts and its hours of the day, and has no event in a gap. ``season_s`` (s) is by default a day
-    with 20 covered days or more, else an hour, when hours busy in both logs raise the ratio. A week
-    (604,800) keeps the hours of the week and needs 20 weeks. Days busy in both logs always raise
-    the ratio, as does time in which neither could have an event, such as before a listing: exclude
-    it.
+    log by whole seasons within that time, wrapped around its end: a shifted log keeps its bursts
+    and its hours of the day, and has no event in a gap. ``season_s`` (s) is by default a day with
+    20 covered days or more, else an hour, when hours busy in both logs raise the ratio. A week
+    (604,800) keeps the hours of the week and needs 20 weeks. Days busy in both logs raise the
+    ratio, as does time in which neither could have an event, such as before a listing: exclude it.
 
     The p-value is (1 + shifts with as many pairs or more) / (1 + n_shifts). The q-value is that of
-    Benjamini and Hochberg over all rows with a p-value: with many groups it needs a long window.
-    The band has 95 % of the ratios of the shifts, or all of fewer than 39.
+    Benjamini and Hochberg: with many groups it needs a long window. The band has 95 % of the ratios
+    of the shifts, or all of fewer than 39.
 
     Two rows per pair of groups, one in each order, sorted. With ``same`` they need a value in
     common:
@@ -116,9 +115,8 @@ def cooccurrence(
     Raises `InputError`: As `survival`. ``same`` is not a column. ``within_s`` is not a whole number
     from 1. ``season_s`` is less than ``within_s``. There are more than 100,000 pairs of groups.
 
-    Source: Phipson, B. and Smyth, G. K. (2010), Permutation p-values should never be zero,
-    Statistical Applications in Genetics and Molecular Biology 9. Benjamini, Y. and Hochberg, Y.
-    (1995), Journal of the Royal Statistical Society B 57.
+    Source: Phipson, B. and Smyth, G. K. (2010), Statistical Applications in Genetics and Molecular
+    Biology 9. Benjamini, Y. and Hochberg, Y. (1995), Journal of the Royal Statistical Society B 57.
 
     A splash on each of 30 days, at an hour of its own, and a spread a minute after it.
 
@@ -148,8 +146,8 @@ def cooccurrence(
 class _Openings:
     """Openings by group, and by the part of the log in which events can be paired.
 
-    Groups and parts are numbers. ``groups`` has one row per group, in order, ``members`` the groups
-    with an event in each part, and ``times`` (s) are sorted by ``code``: part, then group.
+    ``groups`` has one row per group, ``members`` the groups with an event in each part, and
+    ``times`` (s) are sorted by ``code``: part, then group.
     """
 
     watched: Watched

@@ -34,8 +34,8 @@ def detections(events: pl.DataFrame, *, placed: bool = True) -> pl.DataFrame:
     """List the openings of events: when, in which trajectory, in which direction, how large.
 
     ``events`` are rows of `toolkit.store.Store.events` of any families, in any order. Events
-    without an opening document are left out, and one that opens again has a row each time. `study`,
-    `placebo` and `follow_through` take the result. Sorted by time:
+    without an opening document are left out, and one that opens again has a row each time. Sorted
+    by time:
 
     {columns}
 
@@ -117,10 +117,9 @@ def identified(events: Rows) -> Rows:
     ``events`` are rows of `toolkit.store.Store.events`, of any families, and keep their order.
     Columns of sizes may be missing. Four columns are added:
 
-    - ``event`` (String): shared by all documents of one event of a family: ``event_id`` if the
-      service sent one. An id that begins with ``sha256:`` was made for one document, so symbol and
-      legs replace it. As a pump and a dump of one leg that overlap are then one event, its
-      lifetimes are null.
+    - ``event`` (String): shared by all documents of one event of a family: ``event_id``, or symbol
+      and legs if it begins with ``sha256:``, as made for one document. As a pump and a dump of one
+      leg that overlap are then one event, its lifetimes are null.
     - ``legs`` (String): the legs in words, null if the document has none.
     - ``size`` (Float64): the largest spread so far, else the magnitude (both percent), else the
       differential (percent per 8 h), else null.
@@ -228,14 +227,12 @@ def channels(
     (String, may be null), ``ts_ms`` (Int64, when it happened, Unix UTC) and ``arrived_ms`` (Int64,
     Unix UTC, null if not known). Or it maps channel names to such rows. A column ``n_deliveries``
     (Int64) counts the deliveries of a row, null if not counted. Rows equal in family, event_id,
-    event_type and ts_ms are one document: the first delivery is its arrival, the others are
-    doubled.
+    event_type and ts_ms are one document, whose first delivery is its arrival.
 
     For one store: ``channels(store.arrivals("spread", window))``, with
-    `toolkit.store.Store.arrivals`. For two: ``channels({"rest": a.arrivals("spread", window),
-    "webhook": b.arrivals("spread", window)})``. A socket's message has its time of arrival, other
-    documents that of their commit. Latencies have the error of the local clock. Differences of two
-    channels on one machine do not.
+    `toolkit.store.Store.arrivals`. A socket's message has its time of arrival, other documents that
+    of their commit. Latencies have the error of the local clock. Differences of two channels on one
+    machine do not.
 
     ``held`` has the stretches in which channels were open: ``channel``, ``family`` (String),
     ``start_ts`` and ``end_ts`` (Int64, s, half-open). A channel without a row is taken as open from

@@ -65,10 +65,9 @@ _HELD = {"family": "String", "start_ts": "Int64", "end_ts": "Int64"}
 class Watched:
     """Lifecycles of one window, and the stretches of time in which their logs are covered.
 
-    ``names`` are the columns of the groups, the family first. ``groups`` has them and ``_number``
-    (UInt32) of each group, sorted. ``lives`` has ``_number`` in their place, which saves memory,
-    and if known ``_symbol`` and ``_trajectory`` (Int64). ``stretches`` have ``family``,
-    ``start_ts`` and ``end_ts`` (s), sorted and disjoint.
+    ``groups`` has the columns ``names``, the family first, and ``_number`` (UInt32) of each group,
+    sorted. ``lives`` has ``_number`` in their place, and if known ``_symbol`` and ``_trajectory``
+    (Int64). ``stretches`` have ``family``, ``start_ts`` and ``end_ts`` (s), sorted and disjoint.
     """
 
     lives: pl.DataFrame

@@ -95,13 +95,12 @@ def follow_through(
     horizon is left out. To group by size use the magnitude at detection: a later one looks ahead.
 
     With ``from_detection`` paths start at the price known at the event, so the move that triggered
-    it is included, and columns are named return_from_detection_median_log_bps,
-    went_on_from_detection_share, run_up_to_detection_median_log_bps and so on.
+    it is included, and columns are named return_from_detection_median_log_bps and so on.
 
     The move is from ``before_s`` before the start to the furthest price since. The share retraced
-    is (furthest - now) / (furthest - before): 0 at the furthest, 1 back at the beginning, null if
-    the furthest is not beyond the beginning. Band and interval allow for dependence within a
-    ``cluster``, as in `study`. One row per group of the events' columns ``by`` and horizon, sorted:
+    is (furthest - now) / (furthest - before), null if the furthest is not beyond the beginning.
+    Band and interval allow for dependence within a ``cluster``, as in `study`. One row per group of
+    the events' columns ``by`` and horizon, sorted:
 
     {columns}
 
@@ -109,8 +108,7 @@ def follow_through(
 
     Raises `InputError`: As `study`. ``by`` is not a column of the events.
 
-    Source: Clopper, C. J. and Pearson, E. S. (1934), The use of confidence or fiducial limits,
-    Biometrika 26.
+    Source: Clopper, C. J. and Pearson, E. S. (1934), Biometrika 26.
 
     A pump from 100 to 110, first seen at 105 in the bar of its detection, that gives back half
     within five minutes.

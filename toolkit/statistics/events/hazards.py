@@ -189,8 +189,8 @@ def hazard_ratios(
     numbers it is the ratio per unit, for text that of each value against the commonest. Ties are
     Efron's.
 
-    The ratio is taken as constant over age, which `survival_curve` by the same groups shows. Bounds
-    and p-values allow for dependence within a ``cluster``, as in `survival`
+    The ratio is taken as constant over age: check it by `survival_curve`. Bounds and p-values allow
+    for dependence within a ``cluster``, as in `survival`
     (`toolkit.statistics.events.hazards.clustered_errors`). Left out are lives with a null
     covariate, with a value of which none ended, and those that ended when they opened. One row per
     family, covariate and value but the baseline, in the order of ``covariates``:
@@ -207,9 +207,8 @@ def hazard_ratios(
 
     References
     ----------
-    Cox, D. R. (1972), Regression models and life-tables, Journal of the Royal Statistical Society B
-    34. Lin, D. Y. and Wei, L. J. (1989), The robust inference for the Cox proportional hazards
-    model, Journal of the American Statistical Association 84. Efron, B. (1977), Journal of the
+    Cox, D. R. (1972), Journal of the Royal Statistical Society B 34. Lin, D. Y. and Wei, L. J.
+    (1989), Journal of the American Statistical Association 84. Efron, B. (1977), Journal of the
     American Statistical Association 72. Ten for each ratio: Peduzzi, P. et al. (1995), Journal of
     Clinical Epidemiology 48.
 

@@ -269,11 +269,11 @@ def event_lifecycles(
     ``known_until`` (s, Unix UTC), from when on nothing is known of it. Families without a row, or
     with a null, are left out. By default all is known until ``end``.
 
-    The columns are those of `lifecycles`, with ``event`` of `identified` as the key and the size as
-    the ``peak``, and five more: ``symbol`` and ``legs`` (String, nullable), ``event_id`` (String,
-    of the first document), ``size`` (Float64, of the opening document, null if not seen) and
-    ``since`` (Int64, s, Unix UTC: ``t_open``, else the first document). Sorted by ``since``, newest
-    first. `with_groups` adds columns for comparisons. Raises as `lifecycles`.
+    The columns are those of `lifecycles`, with ``event`` of `identified` as the key, and five more:
+    ``symbol`` and ``legs`` (String, nullable), ``event_id`` (String, of the first document),
+    ``size`` (Float64, of the opening document, null if not seen) and ``since`` (Int64, s, Unix UTC:
+    ``t_open``, else the first document). Sorted by ``since``, newest first. `with_groups` adds
+    columns for comparisons. Raises as `lifecycles`.
 
     >>> events = pl.DataFrame({"family": "spread", "event_id": ["s1", "s1"],
     ...     "event_type": ["spread.opened", "spread.closed"], "lifecycle": ["open", "closed"],
@@ -339,15 +339,14 @@ def lifecycles(
     that opened before the window has its true duration if the frame has its opening: read it over
     `documents_window`. The kinds:
 
-    - closed: opened, then closed. Its duration was observed.
+    - closed: opened, then closed.
     - open: opened and not closed. It lasted at least until known_until.
     - reopened: opened, then opened again. The close was lost: it is censored at the second opening.
     - orphan_close: closed without an opening: it opened before the documents, its age is not known.
     - orphan_update: updated without an opening, and no close either.
     - unknown: documents of no known word alone.
 
-    Rows with a duration, which excludes orphans, are those of a survival curve. Sorted by family,
-    key and time:
+    Orphans have no duration. Sorted by family, key and time:
 
     {columns}
 

@@ -127,9 +127,8 @@ class KnownValues:
     def first_after(self, numbers: Integers, times: Integers) -> Integers:
         """Return the place of the first value known after each time, -1 if there is none in time.
 
-        Paths after events start here. Times are whole seconds, so a value of the very second of an
-        event may be of before it and is skipped. Too late is more than ``max_stale_s`` after the
-        time.
+        A value of the very second of an event may be of before it and is skipped. Too late is more
+        than ``max_stale_s`` after the time.
         """
         newest = self._place(numbers, times)
         if self.grid is not None:

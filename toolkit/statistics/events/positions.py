@@ -101,10 +101,10 @@ def positions(
     past the window, to the exits. `toolkit.statistics.events.payoff` sums up the rows.
 
     The position is long the buy leg and short the sell leg, from the first spread known later than
-    ``delay_s`` after the opening (as paths of `study`) until the earliest of:
+    ``delay_s`` after the opening until the earliest of:
 
     - close: the event closed, and ``exit_delay_s`` has passed. A service may also close events for
-      their age: a close does not prove that the spread fell.
+      their age, without a fall of the spread.
     - return: a spread known after the entry was at most ``exit_bps`` (None: no such exit), and
       ``exit_delay_s`` has passed. In a gap no return is seen.
     - limit: ``limit_s`` since the entry (None: no limit).
@@ -180,7 +180,7 @@ def _delays(given: Sequence[int]) -> list[int]:
 def _events(lives: pl.DataFrame, watched: Watched) -> pl.DataFrame:
     """Return the spread events with two legs, and why some are left out.
 
-    ``over_ts`` is the close, or else the last time at which it is known to be open.
+    ``over_ts`` is the close, or else the last time known to be open.
     """
     seen_s = pl.col("duration_s").fill_null(0).floor().cast(pl.Int64)
     never_seen = pl.col("t_open").is_null() | (pl.col("t_open") < watched.window.start)
@@ -394,9 +394,9 @@ def payoff(rows: pl.DataFrame, *, by: Sequence[str] = (), cluster: str = "path")
     events: ``gross_per_event_bps`` shows the decay with the delay. Open events have lasted longest,
     so with many of them the figures are of shorter ones: a ``limit_s`` includes older ones.
 
-    Bands draw clusters, as events of one ``cluster`` may depend on each other: events that opened
-    within a time as long as 95 % of positions last (path), on one UTC day (day), of one trajectory,
-    or of one trajectory_day. One row per group and delay, sorted:
+    Bands draw clusters of events that may depend on each other: those that opened within a time as
+    long as 95 % of positions last (path), on one UTC day (day), of one trajectory, or of one
+    trajectory_day. One row per group and delay, sorted:
 
     {columns}
 
@@ -405,8 +405,7 @@ def payoff(rows: pl.DataFrame, *, by: Sequence[str] = (), cluster: str = "path")
 
     Raises `InputError`: The rows are of several calls of `positions`.
 
-    Source: Field, C. A. and Welsh, A. H. (2007), Bootstrapping clustered data, Journal of the Royal
-    Statistical Society B 69.
+    Source: Field, C. A. and Welsh, A. H. (2007), Journal of the Royal Statistical Society B 69.
 
     >>> from toolkit.statistics.events import positions
     >>> spreads = pl.DataFrame({"trajectory": "A_B:X.spot:Y.spot", "ts": [0, 60, 120, 180],

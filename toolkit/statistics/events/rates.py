@@ -138,9 +138,9 @@ def rates(
     The interval is the exact one of independent events (Poisson), of the count divided by the Fano
     factor: that of counts in 16 stretches (`toolkit.statistics.events.clusters.dispersions`), with
     Student's quantile. ``cluster`` is what may contain bursts: stretch, UTC day, or none. auto
-    takes a stretch if the factor is above 1. If fewer than 2 events would be left, the factor must
-    exceed that of independent events in 19 of 20 windows. In windows shorter than 2 days the factor
-    includes the daily season, and the interval is too wide.
+    takes a stretch if the factor is above 1, or, if fewer than 2 events would be left, above that
+    of independent events in 19 of 20 windows. In windows shorter than 2 days the factor includes
+    the daily season, so the interval is too wide.
 
     Times between openings are within one covered stretch. One row per family and group that has an
     event, also one from before the window, sorted:
@@ -149,7 +149,7 @@ def rates(
 
     Raises `InputError`: As `survival`. ``cluster`` is not one of these.
 
-    Source: Garwood, F. (1936), Fiducial limits for the Poisson distribution, Biometrika 28.
+    Source: Garwood, F. (1936), Biometrika 28.
 
     Five openings in six hours, of which the log is held for four.
 
@@ -259,9 +259,9 @@ def league(
 
     Parameters and columns are those of `rates`, with those below before ``window_start``. Rates are
     shrunk toward the family's mean, the more the fewer events they have (empirical Bayes), since
-    small samples would lead. The prior is the gamma distribution of rates under which the counts
-    are most likely. The bounds take it as known and are a little too narrow. With bursts, counts
-    are first divided by the family's Fano factor, the mean over its groups by their openings.
+    small samples would lead. The prior is the likeliest gamma distribution of rates. The bounds
+    take it as known and are a little too narrow. With bursts, counts are first divided by the
+    family's Fano factor, the mean over its groups by their openings.
 
     ``all_groups`` has the family and the columns ``by`` of all groups that could have had an event:
     those without one are ranked too, and count for the prior. Sorted by family and rank:
@@ -272,7 +272,7 @@ def league(
     column, or has one of another type than the lifecycles.
 
     Source: Robbins, H. (1956), An empirical Bayes approach to statistics. Greenwood, M. and Yule,
-    G. U. (1920), Journal of the Royal Statistical Society 83: counts of gamma distributed rates.
+    G. U. (1920), Journal of the Royal Statistical Society 83.
 
     >>> opened = [1_440 * k for k in range(60)]
     >>> names = [f"S{k // 2 % 12}" if k % 2 else "S3" for k in range(60)]
@@ -418,9 +418,8 @@ def rate_changes(
 
     Raises `InputError`: As `rates`. The window is shorter than twice ``length_s``.
 
-    Source: Przyborowski, J. and Wilenski, H. (1940), Homogeneity of results in testing samples from
-    Poisson series, Biometrika 31. Benjamini, Y. and Hochberg, Y. (1995), Journal of the Royal
-    Statistical Society B 57: the q-value.
+    Source: Przyborowski, J. and Wilenski, H. (1940), Biometrika 31. Benjamini, Y. and Hochberg, Y.
+    (1995), Journal of the Royal Statistical Society B 57.
 
     >>> opened = [9_000, 400_000, *range(610_000, 1_209_600, 75_000)]
     >>> lives = pl.DataFrame({"family": "spread", "t_open": opened, "duration_s": 30.0,

@@ -126,11 +126,11 @@ def study(
       away and ``before_s`` + ``after_s`` from any of its events, with the volatility of
       ``before_s`` nearest to the event's.
 
-    Bands draw clusters, as events of one ``cluster`` may depend on each other: those of all
-    trajectories in a time as long as a path (path) or on a UTC day (day), of one trajectory, or of
-    one trajectory_day. They are valid per offset, not for a whole path. One row per offset, sorted,
-    every ``every_s`` (default: the 60th part of the longer side, in steps), named with the unit of
-    ``column``, here a price:
+    Bands draw clusters of events that may depend on each other: those of all trajectories in a time
+    as long as a path (path) or on a UTC day (day), of one trajectory, or of one trajectory_day.
+    They are valid per offset, not for a whole path. One row per offset, sorted, every ``every_s``
+    (default: the 60th part of the longer side, in steps), named with the unit of ``column``, here a
+    price:
 
     {columns}
 
@@ -138,8 +138,7 @@ def study(
 
     Raises `InputError`: A number is out of range. There is no event.
 
-    Source: MacKinlay, A. C. (1997), Event studies in economics and finance, Journal of Economic
-    Literature 35.
+    Source: MacKinlay, A. C. (1997), Journal of Economic Literature 35.
 
     >>> ts = [60 * k for k in range(10)]
     >>> bars = pl.DataFrame({"trajectory": ["a"] * 10, "ts": ts, "price": [1.0] * 5 + [1.01] * 5})
@@ -148,8 +147,7 @@ def study(
     >>> found.select("offset_s", pl.col("return_mean_log_bps").round(1)).rows()
     [(-120, -99.5), (-60, -99.5), (0, 0.0), (60, 0.0), (120, 0.0)]
 
-    The price of the bar in which the event was detected is the first to be had, and stays. From the
-    price at detection its move is a return:
+    From the price at detection the move of its bar is a return:
 
     >>> found = study(events, bars, before_s=60, after_s=60, every_s=60, from_detection=True)
     >>> found["return_from_detection_mean_log_bps"].round(1).to_list()
@@ -283,9 +281,8 @@ def placebo(
     """Test whether the mean change after events is one that other times would have as well.
 
     Each run moves all events by one random time, wrapped around the end of the values, which keeps
-    their distances and what happened in all trajectories at once. The p-value is (1 + runs with a
-    mean at least as far from 0) / (1 + runs). Effects of the time of day count as change, as runs
-    move it. The seed is fixed.
+    their distances and coincidences. The p-value is (1 + runs with a mean at least as far from 0) /
+    (1 + runs). Effects of the time of day count as change, as runs move it. The seed is fixed.
 
     ``events``, ``values`` and the options are those of `study`, where changes start too. An event
     that follows another of its trajectory by less than the longest horizon is left out. One row per
@@ -420,8 +417,8 @@ def _moved(changes: AbnormalChanges, horizons: Sequence[int], runs: int) -> Floa
 class _ChangesByStep:
     """The changes from each step of the values on, looked up for many times of the events.
 
-    Between two steps nothing becomes known, and values grow too old only just after a step: changes
-    are those of a second after a step, except at a few steps themselves.
+    Between two steps nothing becomes known: changes are those of a second after a step, except at a
+    few steps themselves.
     """
 
     every_s: int

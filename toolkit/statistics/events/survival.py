@@ -57,9 +57,8 @@ def with_clusters(
     taken as independent. The second frame has one row per group: _number, cluster, n_clusters and
     few_clusters.
 
-    Source: Williams, R. L. (1995), Product-limit survival functions with correlated survival times,
-    Lifetime Data Analysis 1. Lin, D. Y. and Wei, L. J. (1989), Journal of the American Statistical
-    Association 84.
+    Source: Williams, R. L. (1995), Lifetime Data Analysis 1. Lin, D. Y. and Wei, L. J. (1989),
+    Journal of the American Statistical Association 84.
     """
     watched = lives.filter(
         pl.col("duration_s").is_not_null()
@@ -210,14 +209,14 @@ def survival(
 
     ``held`` is the coverage of the logs: ``family`` (String), ``start_ts`` and ``end_ts`` (Int64,
     s, half-open), in any order. A gap would hide a close, so an event is watched until the first
-    gap after its opening, and not at all if it opened in one or before the first stretch. By
-    default all is covered until ``known_until``.
+    gap, and not at all if it opened in one or before the first stretch. By default all is covered
+    until ``known_until``.
 
     Bounds are at 95 % and allow for dependence within a ``cluster``: lives that opened within a
     time as long as 95 % of lives last (path), on one UTC day (day), of one symbol, trajectory, or
     trajectory_day. none takes lives as independent. auto takes the kind but the last that widens
-    the bounds most, if any (`toolkit.statistics.events.clusters.chosen_clusters`). One row per
-    family and group that has an event, sorted:
+    the bounds most (`toolkit.statistics.events.clusters.chosen_clusters`). One row per family and
+    group that has an event, sorted:
 
     {columns}
 
@@ -305,7 +304,7 @@ def survival_curve(
     Raises `InputError`: As `survival`.
 
     Source: Kalbfleisch, J. D. and Prentice, R. L. (2002), The Statistical Analysis of Failure Time
-    Data, section 1.4: the band.
+    Data, section 1.4.
 
     >>> lives = pl.DataFrame({"family": "spread", "t_open": [0, 10, 20], "duration_s": [30.0, 60.0,
     ...     80.0], "entry_s": 0.0, "observed": [1, 1, 0], "kind": ["closed", "closed", "open"],
@@ -372,8 +371,7 @@ def log_rank(
     Raises `InputError`: As `survival`. ``by`` is empty or not a column. A family has more than 100
     groups.
 
-    Source: Mantel, N. (1966), Evaluation of survival data and two new rank order statistics arising
-    in its consideration, Cancer Chemotherapy Reports 50.
+    Source: Mantel, N. (1966), Cancer Chemotherapy Reports 50.
 
     >>> lives = pl.DataFrame({"family": ["spread"] * 20, "t_open": [0] * 20,
     ...     "duration_s": [10.0 + k for k in range(10)] + [50.0 + k for k in range(10)],

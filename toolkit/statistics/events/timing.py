@@ -46,8 +46,7 @@ def triggering(times: Integers, minutes: Integers) -> tuple[float, float] | None
     minutes, sorted. Without bursts returns 0 and NaN. Returns None for fewer than 3 days, and if
     bursts last so long that buckets of 3 hours show less than a third of the rise.
 
-    Source: Hawkes, A. G. (1971), Spectra of some self-exciting and mutually exciting point
-    processes, Biometrika 58.
+    Source: Hawkes, A. G. (1971), Biometrika 58.
     """
     minute = times // FINEST_S
     minute = minute[np.isin(minute, minutes)]
@@ -117,9 +116,9 @@ _ROWS = 16
 def drawn_squares(events: Integers, places: Integers, draws: int) -> Integers:
     """Put the events of each hour into its buckets at random, and sum the squares of their counts.
 
-    ``events`` are the events of each hour, and ``places`` its equally likely buckets. One sum per
-    draw. An hour of at most 256 events and eight per bucket is drawn from the chances of its sums,
-    by one random number. The seed depends on the events, so groups are drawn independently.
+    ``events`` and ``places`` are the numbers of events and buckets of each hour. One sum per draw.
+    An hour of at most 256 events and eight per bucket is drawn from the chances of its sums. The
+    seed depends on the events, so groups are drawn independently.
     """
     rng = np.random.default_rng([_SEED, *events.tolist()])
     alone = (events < 2) | (places < 2)
@@ -145,9 +144,8 @@ def pairs_chance(sixteen: int, places: int) -> Floats:
     number of pairs, right to 1e-12. The last column is 1 for any random number.
 
     With a Poisson number of events buckets are independent, so the generating function of events
-    and pairs is that of one bucket to the power of their number. Its values on a circle give the
-    characteristic function of the pairs, and that their chances (Flajolet and Sedgewick, Analytic
-    Combinatorics, VIII).
+    and pairs is that of one bucket to the power of their number, and its values on a circle give
+    the chances (Flajolet and Sedgewick, Analytic Combinatorics, VIII).
     """
     number = np.arange(sixteen * _ROWS, (sixteen + 1) * _ROWS)
     rate, most = float(number[0] + _ROWS / 2), int(number[-1])
@@ -232,8 +230,7 @@ def clustering(
     Raises `InputError`: As `survival`. ``bucket_s`` does not divide an hour. ``draws`` is not a
     whole number from 99.
 
-    Source: Hardiman, S. J. and Bouchaud, J.-P. (2014), Branching-ratio approximation for the
-    self-exciting Hawkes process, Physical Review E 90: the triggered share.
+    Source: Hardiman, S. J. and Bouchaud, J.-P. (2014), Physical Review E 90: the triggered share.
 
     Thirty events at the beginning of hours, three at a time.
 
@@ -346,11 +343,11 @@ def rates_by_hour(
 
     ``lives``, ``by`` and ``held`` are those of `survival`. Only fully covered hours count, one
     without an opening as 0. Hours are compared from week to week as in
-    `toolkit.statistics.spread.hour_of_week`, so clusters are weeks: errors allow for bursts, and
-    without a season one hour in twenty ``differs``. Bounds of hours with fewer than 10 openings per
-    Fano factor (the variance between weeks of all hours over their mean) reach at least as far as
-    the exact ones of such counts: their coverage is more than 95 %, and fewer such hours
-    differ. 168 rows per family and group that has an event, sorted by group and hour:
+    `toolkit.statistics.spread.hour_of_week`: errors allow for bursts, and without a season one hour
+    in twenty ``differs``. Bounds of hours with fewer than 10 openings per Fano factor (the variance
+    between weeks of all hours over their mean) reach at least as far as the exact ones of such
+    counts: they cover in more than 95 of 100 cases, and fewer such hours differ. 168 rows per
+    family and group that has an event, sorted by group and hour:
 
     {columns}
 
@@ -456,10 +453,9 @@ def magnitudes(
 
     ``lives`` are rows of `event_lifecycles` of one window, ``held`` is as in `survival`. The size
     is the ``peak`` without its sign, so far for open events. It is known only after the close:
-    conditioning on it looks ahead. Events that opened before the window are left out, as long ones,
-    which are larger, would be too many. The tail index is that of
-    `toolkit.statistics.spread.tail_index`, and needs 50 events in the tail. One row per family and
-    group, sorted:
+    conditioning on it looks ahead. Events that opened before the window are left out, as long and
+    large ones would be too many. The tail index is that of `toolkit.statistics.spread.tail_index`,
+    and needs 50 events in the tail. One row per family and group, sorted:
 
     {columns}
 
@@ -467,8 +463,7 @@ def magnitudes(
 
     Raises `InputError`: Lifecycles are of several windows.
 
-    Source: Hill, B. M. (1975), A simple general approach to inference about the tail of a
-    distribution, Annals of Statistics 3.
+    Source: Hill, B. M. (1975), Annals of Statistics 3.
 
     >>> lives = pl.DataFrame({"family": "spread", "t_open": [0, 600, 1200, 1800],
     ...     "duration_s": 30.0, "entry_s": 0.0, "observed": [1] * 4, "kind": "closed",

@@ -1,8 +1,7 @@
 """The user's fee table, and the costs of positions by it.
 
-No fee is built in: costs depend on the account and the day. A fee that the table does not state is
-unknown, never 0, and figures that need it are null. The table is a TOML file with one entry per
-exchange (or market of it) and date::
+A fee that the table does not state is unknown, never 0, and figures that need it are null. The
+table is a TOML file with one entry per exchange (or market of it) and date::
 
     name = "my account"
 
@@ -293,8 +292,7 @@ class FeeModel:
     def in_force(self, leg: Leg, at: int) -> Fee | None:
         """Return the newest entry in force for the leg's market, or else for its exchange.
 
-        An exchange's entry without a market is for markets without an entry of their own. An alias
-        counts as its exchange (`toolkit.market.venues`).
+        An alias counts as its exchange (`toolkit.market.venues`).
         """
         exchange = canonical(leg.exchange)
         for market in (leg.market, None):

@@ -49,8 +49,7 @@ def net_edge(
 
     Reads ``trajectory`` (String, the key of two legs), ``ts`` and ``spread_bps`` (computed from
     ``buy_price`` and ``sell_price`` if missing). Gross is as in `gross_bps`, the cost
-    `FeeModel.round_trip_bps` at the row's time. A LazyFrame is collected. Prices were seen: fills
-    are not promised.
+    `FeeModel.round_trip_bps` at the row's time. A LazyFrame is collected.
 
     {columns}
 
@@ -116,8 +115,7 @@ def gross_bps(spread: pl.Expr, style: Style, exit_bps: float = 0.0) -> pl.Expr:
     """Build the gross payoff of a spread (bps) before costs, taken in a style.
 
     It is abs(spread - exit_bps) if opened and closed, where ``exit_bps`` is the assumed spread at
-    the exit, abs(spread) for ``prefunded``, which trades once in either direction, and the spread
-    for ``transfer``, which gains only if the sell leg pays more.
+    the exit, abs(spread) for ``prefunded``, and the spread for ``transfer``.
     """
     if style == "transfer":
         return spread

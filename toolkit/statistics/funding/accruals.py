@@ -69,9 +69,9 @@ def in_force(found: LegSettlements, question: Question) -> pl.DataFrame:
 def covered_stretches(found: LegSettlements, paid: pl.DataFrame) -> pl.DataFrame:
     """Cut the window into the stretches that both legs cover, by rows of `accruals` or `in_force`.
 
-    Columns: trajectory, begins and ends (s), length_s, and for each leg ``LEG_row`` (the
-    settlement's row in ``found.rows``) and ``LEG_rate_per_hour``. A spot leg covers all at 0 with a
-    null row. Sorted by trajectory and time.
+    Columns: trajectory, begins and ends (s), length_s, and for each leg ``LEG_row`` (in
+    ``found.rows``) and ``LEG_rate_per_hour``. A spot leg covers all at 0 with a null row. Sorted by
+    trajectory and time.
     """
     # one number per trajectory, the same on both legs
     numbered = paid.drop("ts").with_columns(number=pl.col("trajectory").rle_id())
@@ -105,10 +105,7 @@ def _of_leg(rows: pl.DataFrame, leg: str) -> pl.DataFrame:
 
 
 def _overlaps(a: pl.DataFrame, b: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-    """Return the places of the rows of two legs that accrue at one time, in order of time.
-
-    Rows of a leg do not overlap, so each overlap begins where one of them does.
-    """
+    """Return the places of the rows of two legs that accrue at one time, in order of time."""
     begins_a, begins_b = _moments(a, "accrues_from"), _moments(b, "accrues_from")
     # two sorted runs, which a stable sort merges: of moments that are the same, b's come first
     is_a = np.argsort(np.concatenate([begins_b, begins_a]), kind="stable") >= begins_b.size
@@ -151,9 +148,8 @@ def bucket_sums(stretches: pl.DataFrame, bucket_s: int = BUCKET_S) -> pl.DataFra
     """Sum what accrued over each bucket, sorted by trajectory and time.
 
     Buckets of `covered_stretches` begin at multiples of ``bucket_s`` since 1970, and settlements
-    count by their time in each, so legs of 1, 4, 8 and 24 h are comparable. Columns: trajectory, ts
-    (s, the beginning), covered_s (s, by both legs), accrued (fraction, sell less buy). Buckets
-    without covered time have no row.
+    count by their time in each. Columns: trajectory, ts (s, the beginning), covered_s (s, by both
+    legs), accrued (fraction, sell less buy). Buckets without covered time have no row.
     """
     if stretches.is_empty():
         types = {"ts": pl.Int64, "covered_s": pl.Float64, "accrued": pl.Float64}

@@ -39,9 +39,9 @@ def heatmap(
 ) -> pl.DataFrame:
     """Average the funding of each trajectory in buckets of time, as a yearly rate.
 
-    One row per trajectory and bucket within the window, sorted, also without data. A settlement
-    counts by the time it accrued over. The mean is over the time that both legs cover, whose share
-    is ``coverage``. For single legs use ``heatmap(legs(frame))``.
+    One row per trajectory and bucket within the window, sorted, also without data. The mean is over
+    the time that both legs cover, of the share ``coverage``. For single legs use
+    ``heatmap(legs(frame))``.
 
     {columns}
 
@@ -94,11 +94,9 @@ def by_hour(frame: Frame, start: When | None = None, end: When | None = None) ->
     """Average the funding of each trajectory by hour of the day in UTC, with 95 % intervals.
 
     One row per trajectory and hour, sorted. A settlement counts in the hours it accrued over. Each
-    week, from Monday 00:00 UTC, gives one mean per hour, as the hours and days of a week resemble
-    each other. The error is that of the slow part of these means, as in
-    `toolkit.statistics.spread.hour_of_week`. The interval is Student's, moved by the skewness of
-    all hours, and null for ``long_memory`` if funding remembers more than the window: see
-    `holdings`.
+    week, from Monday 00:00 UTC, gives one mean per hour. The interval is that of these means, as in
+    `toolkit.statistics.spread.hour_of_week`, moved by the skewness of all hours, and null for
+    ``long_memory`` if funding remembers more than the window: see `holdings`.
 
     {columns}
 

@@ -1,7 +1,6 @@
 """Returns of holding a funding position, over all entry times.
 
-A single figure of carry depends on when the position was opened. `holdings` opens it every hour and
-returns the distribution of what was kept, by how long it was held.
+A single figure of carry depends on when the position was opened, so `holdings` opens it every hour.
 """
 
 from __future__ import annotations
@@ -122,38 +121,33 @@ def holdings(
     """Compute the distribution of what a position kept, over all times at which it was entered.
 
     One row per trajectory and horizon, sorted. The position is long the buy leg and short the sell
-    leg: swap the legs with `toolkit.statistics.spread.turned` for the other side, which is not
-    chosen in hindsight. A frame with ``rate`` and ``interval_hours`` is of single legs, held short,
-    so a positive rate is received, with funding alone.
+    leg: swap the legs with `toolkit.statistics.spread.turned` for the other side. A frame with
+    ``rate`` and ``interval_hours`` is of single legs, held short, so a positive rate is received,
+    with funding alone.
 
     - A position is entered at each multiple of ``every`` in ``[start, end - horizon]``, from 00:00
       UTC on, and closed a horizon later. A settlement at the entry is not received, one at the exit
       is. Each pays its whole rate.
     - An entry counts if both legs cover its whole horizon by settlements, as in
-      `toolkit.statistics.funding.summary`. ``n_uncovered`` counts the others, which are in no other
-      figure.
+      `toolkit.statistics.funding.summary`. ``n_uncovered`` counts the others.
     - Gross is funding plus basis, by ``prices`` as in `toolkit.statistics.funding` (known after
       ``step_s``, for ``max_stale_s``). Entries without a price at the entry or exit are counted in
       ``n_unpriced`` and left out of all but funding. If they are more than a tenth, all but funding
       is null. At a settlement in between, the last known price counts.
     - ``legs`` holds each leg of the pairs alone and short, with ``funding_only``, which leaves
-      prices out: there is no basis and no gross, and names of net figures, drawdown and break-even
-      begin with ``funding_only_``.
+      prices out: names of net figures, drawdown and break-even then begin with ``funding_only_``.
     - A rate is paid on the notional of one leg at the entry, and the basis is the fall of the log
       spread, of that notional: ``notional_basis`` is ``constant``. So swapping the legs changes
-      only the sign. For a day of BTC at two venues that is within 0.3 bps of equal units of both
-      legs in 95 % of entries. ``compound`` puts all that is received, and the fall of the spread,
-      into the position at each settlement, at no cost.
+      only the sign. ``compound`` puts all that is received, and the fall of the spread, into the
+      position at each settlement, at no cost.
     - Net is gross less `FeeModel.round_trip_bps` as of the entry, of the notional then.
     - A position breaks even at the first settlement by which it has earned the cost, at the spread
       then. Quantiles count those that had not within the horizon as not yet.
-    - The drawdown is the largest fall from an earlier maximum, over the entry, the settlements and
-      the exit, without the cost.
+    - The drawdown is the largest fall from an earlier maximum, without the cost.
     - The bands cover the mean and the median with 95 %. Their error is that of the slow part of
       what entries keep over time, with Student's t, so overlapping holdings are not taken as
-      independent. If most is earned at a few times of high rates, the band of the mean reaches
-      further up than down (Hall). The median's is between the quantiles at the ends of the band of
-      the share that kept at most it (Woodruff).
+      independent. The band of the mean is moved by the skewness (Hall). The median's is between the
+      quantiles at the ends of the band of the share that kept at most it (Woodruff).
     - Bands assume that funding forgets well within the window. If the chance that it does not is
       0.3 or more, as for much real funding, they are null for ``long_memory``. They are also null
       if the entries span fewer than 12 horizons, or with fewer than 24 settlements.
@@ -165,14 +159,11 @@ def holdings(
     not above 0, or a style opens no position. ``prices`` lack a column, have a row twice, or are
     given with ``funding_only``.
 
-    Source: Lazarus, E., Lewis, D. J., Stock, J. H. and Watson, M. W. (2018), HAR inference:
-    recommendations for practice, Journal of Business and Economic Statistics 36. Hall, P. (1992),
-    On the removal of skewness by transformation, Journal of the Royal Statistical Society B 54.
-    Woodruff, R. S. (1952), Confidence intervals for medians and other position measures, Journal of
-    the American Statistical Association 47. Memory: Whittle, P. (1953), Estimation and information
-    in stationary time series, Arkiv for Matematik 2. Granger, C. W. J. and Joyeux, R. (1980), An
-    introduction to long-memory time series models and fractional differencing, Journal of Time
-    Series Analysis 1. The definitions of carry and of break-even are the field's own.
+    Source: Lazarus, E., Lewis, D. J., Stock, J. H. and Watson, M. W. (2018), Journal of Business
+    and Economic Statistics 36. Hall, P. (1992), Journal of the Royal Statistical Society B 54.
+    Woodruff, R. S. (1952), Journal of the American Statistical Association 47. Memory: Whittle, P.
+    (1953), Arkiv for Matematik 2. Granger, C. W. J. and Joyeux, R. (1980), Journal of Time Series
+    Analysis 1.
 
     Ten days at 3 bps per 8 h, against a spot leg, while the spread falls by 1 bps a day.
 

@@ -206,9 +206,9 @@ def _band(name: str) -> dict[str, Any]:
 class Sample:
     """The entries of one trajectory and horizon that count, and how many do not.
 
-    ``ts`` and ``funding_bps`` are of covered entries, ``priced`` marks those with every price, and
-    ``holding`` is of these. ``priced`` None leaves prices out: ``holding`` is of all. ``why`` is
-    the reason if none counts. An unknown cost is NaN.
+    ``ts`` and ``funding_bps`` are of covered entries, and ``holding`` of the ``priced``, those with
+    every price (None: all, without prices). ``why`` is the reason if none counts. An unknown cost
+    is NaN.
     """
 
     horizon_s: int

@@ -1,7 +1,6 @@
 """Positions at some times: what was received by then, and what closing would add by prices known.
 
-A path is a level after each settlement, and a holding the difference of two places on it. Extremes
-between them come from stretches whose lengths are powers of two, without a loop over entries.
+A path is a level after each settlement, and a holding the difference of two places on it.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ class Moments:
 
     ``place`` is the number of settlements by then, ``level`` their sum, and ``worth`` the level
     with the mark, NaN without a price. ``scale`` is bps per unit of worth for positions opened
-    then, ``funding_scale`` per unit of level, which differs with compounding.
+    then, ``funding_scale`` per unit of level.
     """
 
     ts: Integers
@@ -131,9 +130,8 @@ def gross_bps(opened: Moments, closed: Moments) -> Floats:
 def held(path: Path, opened: Moments, closed: Moments, gross: Floats, cost_bps: Floats) -> Holding:
     """Compute the result of each entry, from the moment it is opened to the one it is closed.
 
-    A settlement at the entry is not received, one at the exit is. ``gross`` is `gross_bps` without
-    NaN. The drawdown is the largest fall from an earlier maximum, over the entry, the settlements
-    and the exit, without the cost.
+    ``gross`` is `gross_bps` without NaN. The drawdown is over the entry, the settlements and the
+    exit, without the cost.
 
     >>> path = Path(np.array([60, 120]), np.array([0.0, 2.0, 1.0]), np.zeros(2))
     >>> at, one = np.array([0, 1, 2]), np.ones(3)
@@ -169,7 +167,7 @@ def held(path: Path, opened: Moments, closed: Moments, gross: Floats, cost_bps: 
 class Stretches:
     """The minimum, maximum and largest fall of stretches of consecutive values.
 
-    They are stored for lengths that are powers of two. Any other stretch is two that overlap.
+    Lengths are powers of two: any other stretch is two that overlap.
     """
 
     def __init__(self, values: Floats) -> None:

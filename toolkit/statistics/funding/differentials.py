@@ -76,8 +76,7 @@ def service_differential(
 
     {columns}
 
-    Positive: long the buy leg and short the sell leg earns it. `toolkit.statistics.funding.summary`
-    has what a position received, from settled rates.
+    Positive: long the buy leg and short the sell leg earns it.
 
     Raises `InputError`: As `toolkit.statistics.spread.coverage`, for ``differential_pct_8h``.
 
@@ -104,8 +103,7 @@ def differential(frame: Frame) -> pl.DataFrame:
     """Return the rates in force on both legs and their difference, as steps.
 
     A row is valid until the next one of its trajectory. A rate is in force until the leg's next
-    settlement, at most two of its intervals, and a row marks its end, so each trajectory ends in
-    one without a rate.
+    settlement, at most two of its intervals, and a row marks its end.
 
     {columns}
 
@@ -200,8 +198,8 @@ def prediction_errors(
     snapshots: ``trajectory`` (``snapshot-funding/SYMBOL:EXCHANGE.market``), ``ts`` (s), ``rate``
     (fraction per its interval) and ``interval_hours`` (h, null for that of the settlement). By
     default they are the rows of the frame that are not settlements. The prediction is the last one
-    before the settlement, at most ``max_age`` old, scaled to the interval that was settled. One at
-    the very time of the settlement may already be the next one's, and is not used.
+    before the settlement, not at it, at most ``max_age`` old and scaled to the interval that was
+    settled.
 
     {columns}
 

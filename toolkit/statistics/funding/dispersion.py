@@ -65,8 +65,7 @@ def legs(frame: Frame) -> pl.DataFrame:
 
     Rows are as in `toolkit.statistics.funding`: ``trajectory`` is
     ``funding/SYMBOL:EXCHANGE.market``, the buy leg is spot, and times are whole minutes. Legs that
-    settle nothing, such as spot, are left out. A leg of several pairs comes once, and legs of legs
-    are the same.
+    settle nothing, such as spot, are left out. A leg of several pairs comes once.
 
     Raises `InputError` for a key without a symbol and legs, and if two pairs have different rates
     of one leg at one time.
@@ -169,9 +168,9 @@ def dispersion(
     """Measure how far the venues of each symbol are apart, in buckets of time.
 
     One row per symbol and bucket within the window, sorted. A venue is an exchange and its market,
-    and its rate the mean over the bucket of its settled rates, by `legs` of the frame. The venues
-    of a symbol are those with at least ``min_coverage`` of the buckets. They stay the same over the
-    window, as the range grows with their number: a bucket without one of them has no figures.
+    and its rate the mean of its settled rates, by `legs` of the frame. The venues of a symbol are
+    those with at least ``min_coverage`` of the buckets: as the range grows with their number, a
+    bucket without one of them has no figures.
 
     {columns}
 
@@ -375,8 +374,7 @@ def rank_persistence(
 
     The correlation is Spearman's, with mean ranks for ties. The p-value is the share of orders of
     the second week that correlate as much or more, in either direction: of all orders of up to 7,
-    else of 1,999 random ones with a fixed seed and the real one. Neighbouring rows share a week, so
-    their p-values are dependent.
+    else of 1,999 random ones with a fixed seed and the real one.
 
     {columns}
 

@@ -95,12 +95,11 @@ def persistence(
       deviation is that of Newey and West (1987) with 8 lags and Bartlett weights.
     - A cap is the exchange's (`toolkit.market.venues`), else a leg's largest or smallest rate at
       one interval, if reached twice or more. The baseline is the exchange's, else 0.01 % per 8 h.
-      Rates at either may be cut off.
 
     {columns}
 
-    It raises as the other functions of `toolkit.statistics.funding`, and where ``band_apr_pct`` is
-    not a number from 0.
+    Raises as other functions of `toolkit.statistics.funding`, and if ``band_apr_pct`` is not a
+    number from 0.
 
     >>> rates = [1e-4, 1e-4, -1e-4, -1e-4, -1e-4, 1e-4]
     >>> frame = pl.DataFrame({"trajectory": "a", "ts": [28800 * k for k in range(6)],

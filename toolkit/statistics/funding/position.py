@@ -53,9 +53,9 @@ def intervals(frame: Frame) -> pl.DataFrame:
     Spot legs have none. The interval is the time since the settlement before, if within a tenth of
     the declared interval, at this settlement or the one before. It is also a shorter time of 1, 2,
     4, 8 or 24 h that lasts for two settlements, as venues shorten their intervals at will.
-    Otherwise it is the declared one: a longer time means missing settlements. Without a declared
-    one, any of these times that lasts counts, else the last one seen. This looks one settlement
-    ahead, so the newest interval may still change. Rows that are rates in force are left out.
+    Otherwise it is the declared one. Without one, any of these times that lasts counts, else the
+    last one seen. This looks one settlement ahead, so the newest interval may still change. Rates
+    in force are left out.
 
     {columns}
 
@@ -207,9 +207,8 @@ def summary(
     - Basis is of the spreads last known at ``start`` and ``end``. Without one at ``start``, the
       position is opened at the first known within 8 h and before the first settlement.
     - The yearly rate is the mean over the covered time of the sell leg's rate per hour less the buy
-      leg's, times 8760 h. Only the part of an interval in the window counts, so it equals funding
-      over the hours of the window if that begins and ends at settlements of both legs.
-    - Figures are of what settled and have no error. `holdings` and `by_hour` have intervals.
+      leg's, times 8760 h. Only the part of an interval in the window counts.
+
     - With ``funding_only`` the columns from basis_bps to prices_lack are missing.
 
     {columns}
@@ -292,8 +291,7 @@ def net_summary(
     not a fee table, ``notional`` not a number above 0, or ``style`` none in which a position is
     held.
 
-    9 bps in a day break even with 53 bps for two round trips in the sixth day. The spread widened
-    by 4 bps.
+    9 bps in a day break even with a cost of 53 bps in the sixth day.
 
     >>> figures = pl.DataFrame(
     ...     {

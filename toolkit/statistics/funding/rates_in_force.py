@@ -1,7 +1,7 @@
 """Rates in force, distinguished from settlements in rows more frequent than settlements.
 
-A row with a rate in force pays nothing. The declared interval, the calendar (multiples of the
-interval from 00:00 UTC, 8 h if none is declared) and rate changes between calendar times decide.
+The declared interval, the calendar (multiples of the interval from 00:00 UTC, 8 h if none is
+declared) and rate changes between calendar times decide.
 """
 
 from __future__ import annotations
@@ -59,8 +59,7 @@ def settled(rows: pl.DataFrame) -> pl.DataFrame:
 
     Without a declared interval rates in force are undecided instead. Among rates in force, the
     first row within a tenth of an interval after a calendar time is the settlement. A leg's first
-    row is one only if the next row is further away than the calendar time: else an earlier row may
-    have been cut off.
+    row is one only if the next row is further away than the calendar time.
     """
     declared, interval_s = pl.col("declared_hours"), 3600 * pl.col("hours")
     marked = collected(

@@ -38,14 +38,12 @@ def without_duplicates(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     - The rows before and after are at least half an interval away.
     - The first is due: on the calendar of the interval (multiples from 00:00 UTC), or whole
       intervals from the row before or after, within a tenth.
-    - They are two, or two of them are less than an hour apart: three hourly rows have a shorter
-      interval.
+    - They are two, or two of them are less than an hour apart.
 
     The interval is the shorter of those declared at two neighbours, else one of 1, 2, 4, 8 and 24 h
     that the rows around keep, at most the median time between the leg's rows. The first row stays.
-
-    Before that, rows within half an hour are merged in any case, as no leg settles sooner than
-    hourly. The first on the hour stays, else the first.
+    Before that, rows within half an hour are merged, as no leg settles sooner than hourly: the
+    first on the hour stays, else the first.
     """
     declared = _declared_half_s()
     known = declared
@@ -135,9 +133,8 @@ def _declared_half_s() -> pl.Expr:
 def _kept_half_s() -> pl.Expr:
     """Build half the interval that the rows around a row keep, ignoring it.
 
-    It lies between the rows before and after, and on either side once more, if there are rows. A
-    duplicate on either side is skipped. One longer than half of the leg's rows keep is several with
-    gaps.
+    It lies between the rows before and after, and once more on either side, if there are rows,
+    without duplicates. One longer than half of the leg's rows keep is several with gaps.
     """
     number, ts = pl.col("leg_number"), pl.col("ts")
     longest_s = (1 + TOLERANCE) * pl.col("gap_s").median().over("leg_number")
@@ -352,7 +349,7 @@ def _why_null(name: str) -> pl.Expr:
 def _shown() -> pl.Expr:
     """Infer the interval from the time since the last settlement, null if none fits.
 
-    A settlement may come with the interval that begins then, so the one declared before counts too.
+    The one declared before counts too, as a settlement may declare the interval that begins then.
     """
     elapsed, declared = pl.col("elapsed_hours"), pl.col("declared_hours")
 

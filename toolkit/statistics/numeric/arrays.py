@@ -1,7 +1,7 @@
 """Arrays of numbers, and products of matrices that start no threads.
 
-numpy multiplies large matrices with one thread per processor. The threads wait for each other by
-spinning, which on a busy machine takes several times the processor time.
+numpy's threads wait for each other by spinning, which on a busy machine takes several times the
+processor time.
 """
 
 from __future__ import annotations

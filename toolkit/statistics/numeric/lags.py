@@ -1,9 +1,8 @@
 """Observations an exact time apart: sums over them, and correlations of two legs' returns.
 
 Two observations are a pair of lag k if their times differ by exactly k steps, whatever lies
-between, so gaps, hours among minutes and minutes among hours change nothing. Sums are taken about
-the mean, and those of each trajectory apart from all others, so that they are equal to the last bit
-whatever else is in the chunk.
+between. Sums are taken about the mean, and those of each trajectory apart from all others, so that
+they are equal to the last bit whatever else is in the chunk.
 """
 
 from __future__ import annotations
@@ -56,8 +55,8 @@ class Pairs(NamedTuple):
 class Decay(NamedTuple):
     """The covariances of z(t) with x(t + 1) and x(t + 1 + lag) of each trajectory, in blocks.
 
-    A triple is three observations at t, t + 1 and t + 1 + lag steps, taken about their means over
-    the triples. a is the sum over a block of time of z x(t + 1 + lag), b that of z x(t + 1).
+    The three observations are taken about their means over the triples. a is the sum over a block
+    of time of z x(t + 1 + lag), b that of z x(t + 1).
     """
 
     lag: Integers

@@ -29,9 +29,8 @@ def life_curve(lives: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     ``lives`` and ``by`` are as in `toolkit.statistics.survival.median_life`. One row per group and
     age at which an event ends, is last seen or comes under watch, sorted by both.
 
-    An event with an ``entry_s`` above 0 is watched after that age: one that comes under watch at
-    the age at which another ends is not among those watched there, and one that ends at its own
-    ``entry_s`` is never watched.
+    An event with an ``entry_s`` above 0 is watched after that age, not at it: one that ends at its
+    own ``entry_s`` is never watched.
 
     {columns}
 
@@ -65,7 +64,7 @@ def life_curve(lives: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
 def numbered(rows: pl.DataFrame, by: Sequence[str]) -> tuple[pl.DataFrame, pl.Series]:
     """Return the sorted groups of rows with their number ``_group``, and the number of each row.
 
-    Numbers compare faster than the names of a group, and take less memory.
+    Numbers compare faster than names, in less memory.
     """
     parts = some_rows(rows.select(by))
     groups = pl.concat(part.unique() for part in parts).unique().sort(by).with_row_index("_group")
@@ -152,8 +151,8 @@ def times_of_groups(
 
     ``wanted`` are expressions such as `life_until`, named with ``_s`` at the end. Those in
     ``bounds`` need `MIN_ENDED` ends. Before them are the columns ``by``, ``n_lives`` and
-    ``n_ended``. Groups without a duration have a row, with the reason made_id if the lives have
-    that ``lifecycle_reason``. ``curve`` is that of the lives, by default `life_curve`.
+    ``n_ended``. Groups without a duration have a row, with the reason made_id if that is the
+    ``lifecycle_reason``.
     """
     found = (
         (life_curve(lives, by) if curve is None else curve)

@@ -1,15 +1,14 @@
 """The error of a mean of values over time, against their long-run mean.
 
 It is that of the slow part of the values: the mean square of their sums with cosines of 1 to B half
-waves over the time, which give Student's t with B degrees of freedom (Lazarus and others 2018,
-`moments_of`, `slow_variance`).
+waves over the time, which give Student's t with B degrees of freedom (Lazarus and others 2018).
 
-If values remember longer than the last wave, as funding often does, the mean varies more than these
-sums. So their memory is judged first (`memories`): the squares of the cosine sums are exponential
-draws about the spectrum (Whittle 1953), which is compared with those of a decay of any length (an
-AR(1) with noise) and of a memory without length (a fractional difference of order d, Granger and
-Joyeux 1980), with equal priors. The mean has an interval if the posterior chance that d is above
-0.2, or that the decay takes more than a sixth of the time, is below 0.3.
+If values remember longer than the last wave, as funding often does, the mean varies more. So their
+memory is judged first (`memories`): the squares of the cosine sums are exponential draws about the
+spectrum (Whittle 1953), which is compared with those of an AR(1) with noise and of a fractional
+difference of order d (Granger and Joyeux 1980), with equal priors. The mean has an interval if the
+posterior chance that d is above 0.2, or that the decay takes more than a sixth of the time, is
+below 0.3.
 
 The ends of an interval are moved by the skewness of the sum (Hall 1992, `ends_of`).
 """
@@ -120,7 +119,7 @@ def with_ends(found: pl.DataFrame, key: str, count: str, *names: str) -> pl.Data
     """Add the ends of 95 % intervals, less their mean: ``NAME_lower`` and ``NAME_upper``.
 
     ``count`` is the column of how many values a mean is of. With fewer than four the ends are null.
-    A few values say little of their skewness: it is taken from all rows of a ``key``.
+    The skewness is that of all rows of a ``key``.
     """
     counts = found[count].cast(pl.Float64).fill_null(0.0).to_numpy()
     enough = counts >= FEWEST_VALUES
@@ -184,8 +183,7 @@ def evenly(at: Integers, values: Floats, step: int) -> Floats:
 def memories(series: list[Floats]) -> list[Memory]:
     """Judge how long each series remembers: values at equal steps, NaN for unknown.
 
-    It is judged from the first to the last known value. The outer 2.5 % of values are clipped, so
-    that a few spikes do not decide.
+    The outer 2.5 % of values are clipped, so that a few spikes do not decide.
     """
     return [_memory(values) for values in series]
 

@@ -1,9 +1,8 @@
 """Shifts of an event log by whole seasons, within the time that the log covers.
 
-A season is a length of time after which a log repeats its habits: a day keeps the hour of the day.
-A shifted event keeps its phase, the time since the season began, and moves to another of the
-seasons in which that phase is covered, from the last on to the first. So a shifted log has as many
-events as before, none in a gap, and its own hours and bursts.
+A shifted event keeps its phase, the time since the season (such as a day) began, and moves to
+another of the seasons in which that phase is covered, from the last on to the first. So a shifted
+log has as many events, none in a gap, and its own hours and bursts.
 """
 
 from __future__ import annotations
@@ -134,8 +133,8 @@ class SeasonShifts:
         numbers. The result has three tables: of others up to ``within_s`` before, at the same
         second, and up to ``within_s`` after, each with one row per moved group, one column per
         group of the others, and one figure per shift, the first of which is none. ``bin_s`` (s) is
-        how pairs are counted, by default at the least cost: see `_following`. For a log with
-        itself, given as the same object, each pair is looked at once.
+        by default the cheapest: see `_following`. For a log with itself, given as the same object,
+        each pair is looked at once.
         """
         one = self._around(moved, shape[0], within_s)
         other = one if others is moved else self._around(others, shape[1], within_s)
@@ -201,8 +200,8 @@ class SeasonShifts:
     def _around(self, log: Log, groups: int, within_s: int) -> _Placed:
         """Place events, also with phases up to ``within_s`` outside a season.
 
-        An event near the end of a season is also there with a phase below 0, as one of the season
-        that follows, and one near the beginning with a phase from ``season_s`` on.
+        An event near an end of a season is also one of the season beyond, with a phase below 0 or
+        from ``season_s`` on.
         """
         season, phase = np.divmod(log[0], self.season_s)
         more = -(-within_s // self.season_s)
@@ -266,8 +265,7 @@ def _following(
     """Count the pairs of which the event of the second log is up to ``within_s`` after the first.
 
     ``ways`` are one log with itself, or two logs either way. Pairs in whole bins of ``bin_s``
-    seconds are counted by the numbers of their events, those at the ends one by one. A bin of more
-    than ``within_s`` leaves all pairs one by one.
+    seconds are counted by the numbers of their events, others one by one.
     """
     whole = max(0, (within_s + 1) // bin_s - 1)  # bins after an event's that are near as a whole
     found = _by_bins(ways, size, bin_s, whole)

@@ -1,8 +1,7 @@
 """Tails and quantiles of the gamma, beta and Student's distributions, for exact intervals.
 
-The count of a Poisson process has its interval from a gamma distribution, the successes in trials
-from a beta distribution. Shapes are numbers above 0, whole or not. Functions take arrays of one
-length, and are right to about 12 digits.
+Shapes are numbers above 0, whole or not. Functions take arrays of one length, and are right to
+about 12 digits.
 """
 
 from __future__ import annotations
@@ -137,7 +136,7 @@ def _solved(
 ) -> Floats:
     """Find where a rising function is 0, by Newton's steps that stay between the bounds.
 
-    The logarithm of a small tail is nearly straight, so few steps are enough.
+    The logarithm of a small tail is nearly straight.
     """
     at = np.clip(at, low, high)
     for _ in range(_MOST_HALVINGS if at.size else 0):

@@ -103,9 +103,8 @@ def critical(level: str, observations: int) -> float:
 def chance_below(t: float) -> float:
     """Return the p-value of a t under a unit root, in a long series.
 
-    It is the normal's at a polynomial of t (MacKinnon, J. G. (1994), Approximate asymptotic
-    distribution functions for unit-root and cointegration tests, Journal of Business and Economic
-    Statistics 12), with the coefficients for one variable and an intercept.
+    It is the normal's at a polynomial of t (MacKinnon, J. G. (1994), Journal of Business and
+    Economic Statistics 12), with the coefficients for one variable and an intercept.
     """
     if not _LOWEST <= t <= _HIGHEST:
         return float(t > _HIGHEST)
@@ -142,8 +141,7 @@ def unit_root(run: Floats, lags: int | None = None) -> UnitRoot:
     """Regress the change on an intercept, the level before it and ``lags`` changes before it.
 
     ``lags`` None is floor(12 (n / 100)^(1/4)). The products of lagged changes follow from each
-    other by what enters and leaves at the ends, so long runs take little more than one pass per
-    lag.
+    other by what enters and leaves at the ends.
     """
     n = len(run)
     if lags is None:

@@ -1,8 +1,7 @@
 """Coverage of trajectories by bars, and of series recorded from snapshots by polls.
 
 A poll is one request for a snapshot, which has every pair that the service tracks then: a pair
-absent from an answer is not tracked and has no gap there. A poll without an answer is missing for
-every pair. The polling period says what is due.
+absent from an answer has no gap there. A poll without an answer is missing for every pair.
 """
 
 from __future__ import annotations
@@ -32,19 +31,17 @@ def coverage(
 ) -> pl.DataFrame:
     """Measure how many of the rows expected of each trajectory in ``[start, end)`` are there.
 
-    Times are as `toolkit.market.parse_ts` reads them. By default the window is the frame's own:
-    from its first time to its last and one step more.
+    By default the window is the frame's own: from its first time to its last and one step more.
 
     An observation is a row of the window, with ``column`` given one with a finite number there.
     ``coverage`` is the share of the bars that begin in the window that have an observation. The
     step is ``step_s`` (which may map trajectories to theirs), else the commonest difference between
     rows. Bars begin where most observations are. An observation in between counts for the bar that
-    it falls in, several in one bar count once. With more observations than bars, some are doubled
-    or the step is wrong, and the coverage is null.
+    it falls in, several in one bar count once. With more observations than bars, the coverage is
+    null.
 
     ``observed_share`` is the share of the window's time for which a value is known: until the next
-    one, the last until ``end``, at most ``max_stale_s``. A single missing row lowers the coverage,
-    but not this share.
+    one, the last until ``end``, at most ``max_stale_s``.
 
     One row per trajectory of the frame, sorted, also without rows in the window. Rows may come in
     any order. A LazyFrame is collected in chunks. The last columns are ``window_start``,

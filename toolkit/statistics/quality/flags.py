@@ -42,8 +42,7 @@ def stale_legs(rows: pl.DataFrame, stale_s: int, stale_moves: int) -> pl.DataFra
     """Count the stale stretches of each leg, one row per number.
 
     ``rows`` are observations with ``number``, ``ts``, ``gap`` and both prices, sorted by number and
-    time. A stretch is stale if it lasts longer than ``stale_s`` and the other leg moves at least
-    ``stale_moves`` times in it.
+    time. Stale is as in `flags`.
     """
     found = rows.select(pl.col("number").unique(maintain_order=True))
     lasted = pl.col("ends") - pl.col("begins")
@@ -126,8 +125,8 @@ def with_repeats(rows: pl.LazyFrame) -> pl.LazyFrame:
 def repeats() -> list[pl.Expr]:
     """Count each leg's closes one step after another, and those that repeat.
 
-    The rows are those of `with_repeats`. The columns are ``rows_of_both``, ``buy_steps``,
-    ``repeated_buy_n``, ``repeated_buy_first_ts``, and the last three of the sell leg.
+    The rows are those of `with_repeats`. The columns are ``rows_of_both``, and of each leg
+    ``buy_steps``, ``repeated_buy_n`` and ``repeated_buy_first_ts``.
     """
     both = pl.col("buy_price").is_not_null() & pl.col("sell_price").is_not_null()
     found = [both.sum().cast(pl.Int64).alias("rows_of_both")]
@@ -274,7 +273,7 @@ def flags(
     - ``stale_buy``, ``stale_sell``: the leg repeats its close for longer than ``stale_s`` without a
       gap, while the other moves at least ``stale_moves`` times.
     - ``repeated_buy``, ``repeated_sell``: more than ``repeated_share`` of the leg's closes equal
-      that of one step before, whatever the other leg does.
+      that of one step before.
     - ``levels_apart``: in at least ``apart_share`` of the observations the log spread is beyond
       ``apart_bps`` on either side, and near no power of ten. The ticker may mean another coin.
     - ``power_of_ten``: in at least ``apart_share`` of them the ratio of the prices is within
@@ -282,10 +281,9 @@ def flags(
     - ``service_differs``: a spread of the legs is more than ``differs_bps`` from the service's.
     - ``clock_shift``: the largest correlation of returns at up to ``max_lag_steps``, as in
       `lead_lag`, is not at lag 0, at least ``least_correlation``, and above that at lag 0 by more
-      than the null band. One clock is late, or one leg repeats the other.
+      than the null band.
     - ``level_break``: from one observation to the next the ratio of the prices changes by a factor
-      within ``apart_bps`` of 10 or a tenth, or by 100 and more, less ``apart_bps``. A leg was
-      redenominated, or its ticker now means another coin.
+      within ``apart_bps`` of 10 or a tenth, or by 100 and more, less ``apart_bps``.
     - ``sentinel_price``: a price is a number that programs use for none
       (`toolkit.statistics.quality.plausibility.sentinel_marks`). Six nines or more count if the
       ratio is beyond twice its median or half of it.
@@ -293,8 +291,8 @@ def flags(
 
     ``stale_sd_log_bps`` says how far apart two legs of one price are if one is known later: 1e4
     sigma sqrt(late_s), with sigma the volatility per second, from the one-step returns of both
-    legs. A spread of less than twice that may be none. ``late_s`` is the mean difference of the
-    ages of both prices in rows of `pair`, else one step.
+    legs. ``late_s`` is the mean difference of the ages of both prices in rows of `pair`, else one
+    step.
 
     One row per trajectory, sorted, with the columns of `coverage` before these. A first time is
     null without an example. The thresholds are part of ``params_hash``:
@@ -303,8 +301,8 @@ def flags(
 
     Raises `InputError`: As `coverage` and `lead_lag`. A threshold is not a number, or not above 0.
 
-    Source: A random walk has moved by so much in that time: Hayashi, T. and Yoshida, N. (2005), On
-    covariance estimation of non-synchronously observed diffusion processes, Bernoulli 11.
+    Source: A random walk has moved by so much in that time: Hayashi, T. and Yoshida, N. (2005),
+    Bernoulli 11.
 
     A contract of 1,000 coins against the coin.
 
@@ -333,8 +331,7 @@ def flags(
 def with_flags(frame: Frame, question: Question, *statistics: Statistic) -> pl.DataFrame:
     """Measure statistics of ``spread_log_bps``, followed by the columns of `flags`, in one pass.
 
-    The thresholds are the defaults. ``flags_method`` and ``flags_params_hash`` say how the flags
-    were computed.
+    The thresholds are the defaults. ``flags_method`` and ``flags_params_hash`` follow.
     """
     frame = _with_legs(frame)
     found = _named(measure(frame, question, *statistics, _statistic(_USUAL)))

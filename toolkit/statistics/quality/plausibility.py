@@ -1,6 +1,6 @@
 """Implausible rows behind a figure: a break of level, a sentinel, too many rows, a high rate.
 
-Nothing is left out for them. Their names are beside the figure, in ``implausible``.
+Nothing is left out for them: ``implausible`` names them beside the figure.
 """
 
 from __future__ import annotations
@@ -84,8 +84,7 @@ def level_breaks(level: pl.Expr, apart_bps: float = APART_BPS) -> pl.Expr:
     """Build whether the level changes by a power of ten since the observation before.
 
     ``level`` is a natural logarithm. A break is a ratio within ``apart_bps`` of 10 or a tenth, or
-    beyond 100-fold less that. A fall by 60 % or to a fifth is none, and a return to the level
-    before is a second break.
+    beyond 100-fold less that. A return to the level before is a second break.
     """
     size, near = (level - level.shift(1)).abs(), apart_bps / 1e4
     return ((size - _TENFOLD).abs() <= near) | (size >= 2 * _TENFOLD - near)
@@ -95,8 +94,7 @@ def sentinel_marks(price: pl.Expr) -> pl.Expr:
     """Mark the prices that programs write for none: 2, or 1 for nines, else 0.
 
     2 are the largest numbers of 31, 32, 53, 63 and 64 bits and 2^53, at any power of ten, to 11
-    digits. 1 are six nines or more, from 1,000 on, which a real price may be beside others nearby.
-    A price not above 0, such as -1, is not an observation.
+    digits. 1 are six nines or more, from 1,000 on, which may be a real price.
     """
     decades = price.log10()
     digits = decades - decades.floor()

@@ -61,30 +61,24 @@ def half_life(
     step / ln phi. The bounds are the half-lives that a test at 5 % does not reject, and the
     estimate is the one at which the test's statistic is at its median (see
     `toolkit.statistics.spread.half_life`), as often too long as too short. Near phi = 1, without
-    reversion, 97.5 % of intervals have no upper bound. In 2,000 weeks of minutes of each of 25
-    processes the interval covered in 93 to 96 % (docs/calibration.md). It is wider with few rows,
-    or with noise of more than 5 % of the variance at a half-life near the length of the window.
+    reversion, 97.5 % of intervals have no upper bound. The interval is wider with few rows, or with
+    noise of more than 5 % of the variance at a half-life near the length of the window.
+    docs/calibration.md has how often it covers.
 
     The interval is null if the model is rejected. ``several_speeds``: a test at 2.5 % of lags up to
     1,440 steps and more rejects one speed with noise. ``spikes_dominate``: more than half of the
-    variance is of spikes, values beyond 6 MAD of the median. Together they find more than nine in
-    ten weeks of minutes with two speeds, long memory, a daily season, noise with memory, coarse
-    prices, few large spikes, or a shift of level by three deviations, at half-lives of half an hour
-    to an hour, and fewer of what is weaker or slower (docs/calibration.md). If the model is
-    rejected, the estimate is that of the nearest model, and two figures need no model: the lag at
-    which the autocorrelation halves, and the half-life without the spikes. If the data do not bound
-    the half-life, though the test of `stationarity` finds that the spread returns, the reason of
-    the bound is ``tests_disagree``.
+    variance is of spikes, values beyond 6 MAD of the median. If the model is rejected, the estimate
+    is that of the nearest model, and two figures need no model: the lag at which the
+    autocorrelation halves, and the half-life without the spikes. If the data do not bound the
+    half-life, though the test of `stationarity` finds that the spread returns, the reason of the
+    bound is ``tests_disagree``.
 
     Beside it is the AR(1) by least squares with an intercept, which any noise shortens: noise of 5
-    % of the variance turns 69 minutes into 12. Pairs and triples are observations exactly so many
-    steps apart, so neither gaps nor hours among minutes change either.
+    % of the variance turns 69 minutes into 12. Gaps do not change either.
 
     {columns}
 
-    Source: Stock, J. H. (1991), Confidence intervals for the largest autoregressive root in US
-    macroeconomic time series, Journal of Monetary Economics 28. Hall, A. (1989), Testing for a unit
-    root in the presence of moving average errors, Biometrika 76.
+    Source: Stock, J. H. (1991), Journal of Monetary Economics 28. Hall, A. (1989), Biometrika 76.
 
     A week of minutes whose deviations halve in 23 minutes, read with some noise.
 
@@ -150,9 +144,8 @@ def summary(
     """Compute the level, dispersion, tails and half-life of a spread in one pass.
 
     The columns of `coverage` and `half_life` are described there. ``implausible`` is that of
-    `toolkit.statistics.quality.plausibility`: a break of level, a sentinel in a price, more rows
-    than expected, or a rate above 5 % per interval. It leaves nothing out. Quantiles are by linear
-    interpolation (type 7). Outliers do not move the median and the median absolute deviation.
+    `toolkit.statistics.quality.plausibility`, and leaves nothing out. Quantiles are by linear
+    interpolation (type 7).
 
     {columns}
 
@@ -237,8 +230,8 @@ def rolling_z_summary(
 
     The scores are those of `rolling_z`, for the observations in ``[start, end)``. Include the rows
     of the ``window_s`` before ``start``: they are history and not scored. A LazyFrame is read in
-    chunks, so memory does not grow with the number of trajectories. A trajectory without an
-    observation has a row with n = 0. ``step_s`` is as in `coverage`.
+    chunks. A trajectory without an observation has a row with n = 0. ``step_s`` is as in
+    `coverage`.
 
     {columns}
 

@@ -58,9 +58,8 @@ def time_above(
 ) -> pl.DataFrame:
     """Measure the share of observed time at which a spread is at or above a threshold.
 
-    The spread has its sign: -30 bps is not above 20. With ``absolute`` it is the size on either
-    side of zero, and the last three columns are named ``time_abs_above_s``,
-    ``time_abs_above_share`` and ``time_abs_above_reason``.
+    With ``absolute`` it is the size on either side of zero, and the last three columns are named
+    ``time_abs_above_s``, ``time_abs_above_share`` and ``time_abs_above_reason``.
 
     Each observation counts with the seconds for which it is valid (see `coverage`), and time
     without one counts neither way. One row per trajectory, with the columns of `coverage` before
@@ -71,8 +70,7 @@ def time_above(
     Raises `InputError`: As `coverage`. ``threshold_bps`` is not a number above 0. ``column`` is not
     in bps. ``absolute`` is neither True nor False.
 
-    Two blocks of ten minutes, an hour apart: the first counts for 12 of 22 observed minutes, the
-    second, on the other side of zero, with ``absolute`` alone.
+    Two blocks of ten minutes, an hour apart, on either side of zero.
 
     >>> ts = [60 * minute for minute in [*range(10), *range(70, 80)]]
     >>> values = [50.0] * 10 + [-50.0] * 10
@@ -257,8 +255,7 @@ def stretches(
     """Find from where observations enter to where they leave, in each run without a gap.
 
     ``rows`` are observations of a chunk of `observed_chunks`, and ``size`` is what peak and area
-    are of. The columns are number, start_ts, end_ts, duration_s, first_bps, peak_bps, peak_ts,
-    area_bps_h, censored_left, censored_right and n, as in `episodes`.
+    are of. The columns are number, first_bps, and others as in `episodes`.
     """
     number, ts = pl.col("number"), pl.col("ts")
     first, above, inside = pl.col("first"), pl.col("above"), pl.col("inside")
@@ -371,8 +368,8 @@ def time_to_close(
     closes at the first observation of abs(x - toward) <= ``exit_bps``, and the next entry can
     follow. A spread that jumps across the level, past ``exit_bps`` on the other side, has not
     closed. If a gap or the end of the window comes first, the time is right-censored (Kaplan and
-    Meier). If the first observation of the window, or after a gap, is beyond ``enter_bps``, its
-    entry was not seen: it is counted, but not used.
+    Meier). An entry at the first observation of the window, or after a gap, was not seen: it is
+    counted, but not used.
 
     One row per trajectory, with the columns of `coverage` before these:
 
@@ -413,8 +410,8 @@ def time_to_close(
 def lives_of(found: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
     """Compute how long stretches last, for all numbers that have observations.
 
-    The columns are those of `toolkit.statistics.survival.life_quantiles`, and ``truncated``: the
-    stretches whose beginning was not seen, which no other column includes.
+    The columns are those of `toolkit.statistics.survival.life_quantiles`, and ``truncated``:
+    stretches with an unseen beginning, which no other column includes.
     """
     seen = found.filter(~pl.col("censored_left")).select(
         "number",

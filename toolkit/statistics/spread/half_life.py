@@ -4,13 +4,12 @@ The interval rests on a model of one speed with noise, which is tested. With x t
 = x(t) - phi x(t - 1) has no covariance with an observation before t - 1, nor with a wave of fixed
 period. So the sums over t of u(t) times a window of earlier observations, and times a cosine, are
 zero on average. The windows end 1, 2, 5, 20, 80, 320, 1,440 steps back and so on by four, up to a
-seventh of the span. The waves are the first three half waves of the span, for shifts of level and
-drifts, and that of the day, if the span has three.
+seventh of the span. The waves are the first three half waves of the span, and that of the day, if
+the span has three.
 
 The sums of each group give J = g' V^-1 g (Hansen 1982), with V from sums over blocks of time. Each
-J is chi-squared at the true phi, with one degree of freedom per sum, and so, nearly, is their
-total. The smallest total over the half-lives of the interval is compared with that distribution,
-with one degree less.
+J, and nearly their total, is chi-squared at the true phi, with one degree of freedom per sum. The
+smallest total over the half-lives of the interval is compared with that, with one degree less.
 """
 
 from __future__ import annotations
@@ -161,10 +160,9 @@ _DEVIATIONS = 6 * 1.482602218505602  # of a normal's standard deviations, as `sp
 def without_spikes(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Split rows by ``number`` and ``value`` into the share of spikes, and the rows without spikes.
 
-    The first frame has one row per ``number`` with ``spike_share``, their part of the squared
-    distances from the median, null if nothing varies. The second has the rows without spikes of
-    those that have any. If more than half of the values equal the median, the deviation is that of
-    the others.
+    The first frame has per ``number`` the ``spike_share`` of the squared distances from the median,
+    null if nothing varies. The second has only numbers with spikes. If more than half of the values
+    equal the median, the deviation is that of the others.
     """
     apart = pl.col("apart")
     found = rows.with_columns(
@@ -231,10 +229,10 @@ class Reversion(NamedTuple):
 def reversion(decay: Decay, noise_share: Floats) -> Reversion:
     """Estimate the half-lives, and their 95 % intervals, from the sums over triples.
 
-    The table without reversion assumes that the sum's error comes from the spread itself. If times
-    without a triple weigh some steps more than others, part of it is normal: each point lies
-    between the table's and the normal's (`_own_share`). If more than 5 % of the variance is noise,
-    the estimate and the lower bound are those of the normal, which widens the interval.
+    The table without reversion assumes that the sum's error comes from the spread itself. With gaps
+    part of it is normal: each point lies between the table's and the normal's (`_own_share`). With
+    noise of more than 5 % of the variance the estimate and the lower bound are those of the normal,
+    which widens the interval.
     """
     with np.errstate(all="ignore"):
         freedom = decay.b**2 / decay.bb
@@ -250,11 +248,10 @@ def reversion(decay: Decay, noise_share: Floats) -> Reversion:
 def _own_share(decay: Decay) -> Floats:
     """Compute the share of the sum's error that is the spread's own, and not from random gaps.
 
-    A step is in the sum once for each of k possible triples whose lag covers it. If a share q of
-    the observations is left at random, p = q^3 of the times have a triple. As neighbouring triples
-    share an observation, the squared deviation of that count from k p is k p (1 - p) u on average,
-    with u = 1 + 2 (1 - 1/k) q^2 / (1 + q + q^2). So the sum's error is (1 + u (1 - p) / (p k))
-    times that without gaps.
+    If a share q of the observations is left at random, p = q^3 of the times have a triple. Of the k
+    possible triples whose lag covers a step, the count deviates from k p by k p (1 - p) u on
+    average (squared), with u = 1 + 2 (1 - 1/k) q^2 / (1 + q + q^2), as neighbours share an
+    observation. So the sum's error is (1 + u (1 - p) / (p k)) times that without gaps.
     """
     present = np.minimum(decay.triples / decay.span, 1)
     left = np.cbrt(present)
@@ -317,10 +314,9 @@ _LOW = 0.125
 def half_lags(held: Observations, level: Floats) -> Floats:
     """Find the first lag, in steps, at which each autocorrelation is at most half of a level.
 
-    Lags double, up to half of the span, as long as 100 pairs are so far apart. Between two of them
-    the logarithm of the autocorrelation is taken as straight, or the autocorrelation itself if it
-    falls further than that of one speed. The result is infinite if none is low enough, and 0 if the
-    first one is.
+    Lags double, up to half of the span, while 100 pairs are so far apart. Between two of them the
+    logarithm of the autocorrelation is taken as straight, or the autocorrelation itself if it falls
+    further than that of one speed. Infinite if none is low enough, 0 if the first one is.
     """
     found = np.where(level > 0, np.inf, np.nan)
     before_lag, before = np.zeros(len(level)), level.copy()

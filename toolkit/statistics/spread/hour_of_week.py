@@ -74,32 +74,28 @@ def hour_of_week(
 ) -> pl.DataFrame:
     """Compute the mean of a spread for each hour of the week in UTC, with 95 % intervals.
 
-    The observations of an hour of one week count as one number, their mean, as many nearly equal
-    minutes would find seasons where there are none. As weeks also resemble their neighbours, the
-    standard error is that of the slow part of these numbers: the mean square of their sums with
-    cosines of 1 to B half waves over the weeks (Lazarus and others). B is the whole number nearest
-    to weeks^(2/3), and the interval is Student's with B degrees of freedom, moved by the skewness
-    of the numbers (Hall). In 2,000 runs of 8 weeks, at half-lives of 5 h and a day, it covered the
-    true mean in 95 %, and the true deviation in 96 %.
+    The observations of an hour of one week count as one number, their mean, as nearly equal minutes
+    are dependent. As weeks also resemble their neighbours, the standard error is that of the slow
+    part of these numbers: the mean square of their sums with cosines of 1 to B half waves over the
+    weeks (Lazarus and others). B is the whole number nearest to weeks^(2/3), and the interval is
+    Student's with B degrees of freedom, moved by the skewness of the numbers (Hall).
 
     If the chance is 0.3 or more that the spread remembers more than the window, the interval of the
     mean is null for ``long_memory``: see `toolkit.statistics.funding.holdings`. Eight weeks are
     enough for a half-life of a day, half a year for one of three days.
 
-    The deviation is the number less the mean over the hours of its own week, so a week that is high
-    throughout moves it little. Without a season one hour in twenty ``differs``: eight of all 168.
+    The deviation is the number less the mean over the hours of its own week. Without a season one
+    hour in twenty ``differs``: eight of all 168.
 
-    168 rows per trajectory, sorted by trajectory and hour, each with the columns of `coverage` of
-    its trajectory, and these before ``window_start``. Names carry the unit of ``column``, here of
-    ``spread_log_bps``:
+    168 rows per trajectory, sorted by trajectory and hour, each with the columns of `coverage`, and
+    these before ``window_start``, named with the unit of ``column``:
 
     {columns}
 
     Raises `InputError`: As `coverage`.
 
-    Source: Lazarus, E., Lewis, D. J., Stock, J. H. and Watson, M. W. (2018), HAR inference:
-    recommendations for practice, Journal of Business and Economic Statistics 36. Hall, P. (1992),
-    On the removal of skewness by transformation, Journal of the Royal Statistical Society B 54.
+    Source: Lazarus, E., Lewis, D. J., Stock, J. H. and Watson, M. W. (2018), Journal of Business
+    and Economic Statistics 36. Hall, P. (1992), Journal of the Royal Statistical Society B 54.
 
     Five weeks of hours, of which noon on Monday is 10 bps higher.
 

@@ -50,8 +50,7 @@ def discovery_shares(rows: pl.DataFrame, sell: str) -> pl.DataFrame:
     columns are number and `SHARES` (null for a short run, NaN without a correction).
 
     Source: Gonzalo, J. and Granger, C. (1995), Journal of Business and Economic Statistics 13.
-    Hasbrouck, J. (1995), One security, many markets: determining the contributions to price
-    discovery, Journal of Finance 50.
+    Hasbrouck, J. (1995), Journal of Finance 50.
     """
     found = []
     fine = rows.filter(pl.col("step_s") <= MOST_STEP_S)
@@ -127,8 +126,7 @@ def lead_lag(
     apart, so none spans a gap. The correlation at a lag of k steps is that of the buy leg's return
     at t and the sell leg's at t + k (Pearson, over at least 100 pairs). The peak is the largest
     from -L to L steps, of equal ones the nearest to 0. Without any relation the largest of the 2 L
-    + 1, of either sign, is within the null band in 95 %, also if volatility comes in bursts, or
-    both prices bounce between bid and ask.
+    + 1, of either sign, is within the null band in 95 %.
 
     A lead of less than a step cannot be seen: at minutes nearly all venues peak at 0. The ratio is
     the sum of squared correlations at k = 1 to L over that at k = -1 to -L: above 1 the buy leg
@@ -144,8 +142,7 @@ def lead_lag(
 
     Raises `InputError`: As `coverage`. ``max_lag_steps`` is not a whole number from 1 to 720.
 
-    Source: Huth, N. and Abergel, F. (2014), High frequency lead/lag relationships: empirical facts,
-    Journal of Empirical Finance 26.
+    Source: Huth, N. and Abergel, F. (2014), Journal of Empirical Finance 26.
 
     A sell leg that repeats the buy leg's price a minute later.
 
@@ -190,7 +187,7 @@ def cross_correlation(
     """Compute the correlation of the returns of two legs at each lag.
 
     There are 2 L + 1 rows per trajectory, sorted by trajectory and lag, each with the columns of
-    `coverage` of its trajectory before these:
+    `coverage` before these:
 
     {columns}
 
@@ -315,13 +312,11 @@ def hayashi_yoshida(
 ) -> pl.DataFrame:
     """Correlate the returns of two legs, each at the times at which it has a price.
 
-    Reads ``buy_price`` and ``sell_price``, each null where that leg has no price of that time: a
-    price that is not finite and above 0 counts as none. The covariance sums the product of each
-    return of one leg with each return of the other whose time overlaps, over gaps as well. At a lag
-    the times of the sell leg are moved back by it: a peak at a positive lag means that the buy leg
-    leads. Each of ``lags_s`` is tried either way, by default 0, 1, 2, 5 and 10 steps: the commonest
-    difference of the times of a trajectory. The window is ``[start, end)``, by default that of all
-    rows.
+    Reads ``buy_price`` and ``sell_price``: a price that is null or not finite and above 0 counts as
+    none. The covariance sums the product of each return of one leg with each return of the other
+    whose time overlaps, over gaps as well. At a lag the times of the sell leg are moved back by it:
+    a peak at a positive lag means that the buy leg leads. Each of ``lags_s`` is tried either way,
+    by default 0, 1, 2, 5 and 10 steps: the commonest difference of the times of a trajectory.
 
     One row per trajectory and lag, sorted by both:
 
@@ -334,8 +329,7 @@ def hayashi_yoshida(
 
     References
     ----------
-    Hayashi, T. and Yoshida, N. (2005), On covariance estimation of non-synchronously observed
-    diffusion processes, Bernoulli 11.
+    Hayashi, T. and Yoshida, N. (2005), Bernoulli 11.
 
     Examples
     --------

@@ -1,8 +1,4 @@
-"""Episodes in which a spread is beyond its cost or a level, their lengths, and the time to close.
-
-With a fee table a spread counts if its size is beyond the cost then, without one if it is at or
-above a level, by default `LEVEL_BPS`.
-"""
+"""Episodes in which a spread is beyond its cost or a level, their lengths, and times to close."""
 
 from __future__ import annotations
 
@@ -81,8 +77,8 @@ def net_episodes(
     legs. The net of an observation is its gross (abs(spread_bps), for a transfer spread_bps) less
     the cost at its time, `FeeModel.round_trip_bps`. An episode begins with an observation of net >=
     ``enter_bps`` and ends with the first of net < ``leave_bps`` (None: the same), both in bps
-    beyond the cost. An observation of unknown cost is in no episode. The length of an episode that
-    runs into a gap or the end of the window is what was seen of it, and its life is right-censored
+    beyond the cost. An observation of unknown cost is in no episode. An episode that runs into a
+    gap or the end of the window has the length that was seen, and its life is right-censored
     (Kaplan and Meier). One at the first observation of the window or after a gap is counted, but
     its life is not used.
 
@@ -178,10 +174,9 @@ def net_time_to_close(
     the position has then earned the cost, less ``exit_bps``. At unknown cost there is no entry.
     Gaps, the window's end and entries that were not seen count as in `time_to_close`.
 
-    One row per trajectory, with the columns of `time_to_close`. Before ``truncated`` come
-    ``net_n``, ``cost_lowest_bps``, ``cost_highest_bps`` and ``cost_reason``, and after the times
-    ``fee_model`` and ``fee_model_hash``, as in `net_episodes`. The reason of a time is unknown_fee
-    if no cost is known.
+    One row per trajectory, with the columns of `time_to_close`. Before ``truncated`` come the
+    columns of `net_episodes` from ``net_n`` to ``cost_reason``, and after the times ``fee_model``
+    and ``fee_model_hash``. The reason of a time is unknown_fee if no cost is known.
 
     Raises `InputError`: As `net_episodes`. ``exit_bps`` is not a number from 0, ``toward`` not a
     number, or ``style`` is one that opens no position.
@@ -302,9 +297,8 @@ _DAY_S = 86_400
 class Level:
     """From where on time and episodes of a spread count.
 
-    Without ``fees`` it is ``bps`` of the log spread, with ``absolute`` of its size on either side
-    of zero. With ``fees`` it is the cost of a round trip of ``notional`` in a ``style``, and the
-    size of the spread, as in `toolkit.statistics.spread.net_summary`.
+    Without ``fees`` it is ``bps`` of the log spread, with ``absolute`` of its size. With ``fees``
+    the size of the spread is beyond the cost of a round trip of ``notional`` in a ``style``.
     """
 
     bps: float = LEVEL_BPS

@@ -62,9 +62,9 @@ def net_summary(
     Reads ``spread_bps`` (computed from the prices if missing) of trajectories whose keys name two
     legs. Gross is as in `toolkit.statistics.fees.net_edge.gross_bps`, the cost
     `FeeModel.round_trip_bps` at the observation's time, and net is gross less cost. Means weigh
-    observations by the seconds for which they are valid, as in `time_above`, quantiles count each
-    once. Observations of unknown cost are in the gross figures alone, and ``net_n`` counts the
-    others. One row per trajectory, with the columns of `coverage` before these:
+    observations by the seconds for which they are valid, quantiles count each once. Observations of
+    unknown cost are in the gross figures alone. One row per trajectory, with the columns of
+    `coverage` before these:
 
     {columns}
 

@@ -37,18 +37,16 @@ def pair(
     of the leg with the longer step, or of both legs if the steps are equal, sorted by ts. A row has
     the newest price of each leg known at its end, null if older than ``max_stale_s``. By default a
     price is valid until the leg's next bar is due, so with equal steps only the same bar is joined.
-    Nothing known later is used.
 
     {columns}
 
-    ``pair_hash`` enters the ``params_hash`` of each statistic of the rows: figures of a pair joined
-    in another way have another hash.
+    ``pair_hash`` enters the ``params_hash`` of each statistic of the rows.
 
-    An age is null if no price was known yet. A price that is null, not finite or not above 0 is not
-    used. ``fx`` has the price of one quote in the other: its symbol decides whether the buy price
-    is multiplied or divided. ``multiplier`` is how many coins of the buy leg one of the sell leg
-    has, by default read from names such as 1000PEPE. ``steps_s`` are the steps of buy, sell and fx,
-    by default the commonest difference of their times (ties: the smallest).
+    An age is null if no price was known yet. A price that is not finite and above 0 is not used.
+    ``fx`` has the price of one quote in the other: its symbol decides whether the buy price is
+    multiplied or divided. ``multiplier`` is how many coins of the buy leg one of the sell leg has,
+    by default read from names such as 1000PEPE. ``steps_s`` are the steps of buy, sell and fx, by
+    default the commonest difference of their times (ties: the smallest).
 
     Raises `InputError`: A frame lacks a column, has rows of several trajectories, no row, or two of
     one time. The quotes differ without ``fx``, or the bases without ``multiplier``.

@@ -65,8 +65,8 @@ def stationarity(
 
     The variance ratio of Lo and MacKinlay is the variance of changes over q steps by q times that
     of one step: 1 for a random walk, below 1 if the spread returns, above 1 if it trends. Changes
-    overlap, the bias is corrected, and z allows for changing volatility. It uses all runs of at
-    least q steps, which need 5 q steps together and at least 100.
+    overlap, the bias is corrected, and z allows for changing volatility. Runs of at least q steps
+    need 5 q steps together and at least 100.
 
     The autocorrelation at a lag is that of at least 100 pairs exactly so many steps apart.
 
@@ -77,11 +77,9 @@ def stationarity(
 
     Raises `InputError`: As `coverage`. ``adf_lags`` is not a whole number from 0.
 
-    Source: MacKinnon, J. G. (1994), Approximate asymptotic distribution functions for unit-root and
-    cointegration tests, Journal of Business and Economic Statistics 12. MacKinnon, J. G. (2010),
-    Critical values for cointegration tests, Queen's Economics Department Working Paper 1227. Lo, A.
-    W. and MacKinlay, A. C. (1988), Stock market prices do not follow random walks: evidence from a
-    simple specification test, Review of Financial Studies 1.
+    Source: MacKinnon, J. G. (1994), Journal of Business and Economic Statistics 12. MacKinnon, J.
+    G. (2010), Queen's Economics Department Working Paper 1227. Lo, A. W. and MacKinlay, A. C.
+    (1988), Review of Financial Studies 1.
 
     >>> import random
     >>> draw, level, values = random.Random(1), 0.0, []
@@ -164,9 +162,9 @@ _SCHEMA = (
 def _variance_ratio(values: Floats, edges: Integers, steps: int) -> tuple[float, float]:
     """Compute the ratio and its z over all runs of at least so many steps, which begin at edges.
 
-    Infinite if there are too few, NaN if nothing varies. The error of one run of n steps is that of
-    Lo and MacKinlay. Several runs have fewer overlapping changes than one of the same length: their
-    error is larger by the root of what it would be for equal independent steps.
+    Infinite if there are too few, NaN if nothing varies. The error of one run is that of Lo and
+    MacKinlay. Several runs have fewer overlapping changes: their error is larger by the root of
+    `_unevenness`.
     """
     every = np.diff(edges) - 1
     counts = every[every >= steps]
@@ -200,8 +198,8 @@ def _variance_ratio(values: Floats, edges: Integers, steps: int) -> tuple[float,
 def _unevenness(counts: Integers, steps: int) -> float:
     """Divide the variance of the sum over windows by that implied by weights by lag alone.
 
-    Both are for independent steps of one size, in runs of so many steps. Near the ends of a run a
-    pair of steps is in fewer windows than its lag allows.
+    Both are for independent steps of one size. Near the ends of a run a pair of steps is in fewer
+    windows than its lag allows.
     """
     lag = np.arange(1, steps)
     by_lag = (counts.sum() - len(counts) * lag) @ np.square(steps - lag)

@@ -57,23 +57,21 @@ def tail_index(
     large are 8 times as rare. The tail is a power law only if the index is much the same at several
     depths. x_min must be above 0 and k at least 50.
 
-    Hill's error, index / sqrt(k), is for independent sizes, but a few times of wide spreads make up
-    most of a tail. So the interval takes each UTC day as one draw. With E the sum of ln(size /
-    x_min) on a day, c its sizes and h = c / k its share of the tail, the day moves the inverse
-    index by (E - c / index) / (k (1 - h)) (the jackknife). The variance is the sum of the squares,
-    with Satterthwaite's degrees of freedom, (sum of squares)^2 / (sum of fourth powers).
+    Hill's error, index / sqrt(k), is for independent sizes. As a few times of wide spreads make up
+    most of a tail, the interval takes each UTC day as one draw. With E the sum of ln(size / x_min)
+    on a day, c its sizes and h = c / k its share of the tail, the day moves the inverse index by (E
+    - c / index) / (k (1 - h)) (the jackknife). The variance is the sum of the squares, with
+    Satterthwaite's degrees of freedom, (sum of squares)^2 / (sum of fourth powers).
 
     A spread that stays wide for days has no interval, as its days are dependent: if the shares of
-    neighbouring days in the tail of 10 % correlate by more than 0.35. In 2,000 runs of 60 days the
-    interval covered the true index in 94 to 97 % for sizes without memory, or with half-lives of 1
-    or 4 h. At a half-life of a day two of three had none, and the others covered in 87 to 90 %.
+    neighbouring days in the tail of 10 % correlate by more than 0.35. docs/calibration.md has how
+    often the others cover.
 
     Sizes that follow a power law in the far tail alone bias the index. So the sizes between the
     depth and 60 % are divided at about the geometric mean of the two, and the inverse indices of
     both parts are compared, with the error that days give to the difference. If they differ by more
-    than the 95 % of Student's t there is no interval (not_pareto): the index is that of this depth,
-    biased toward ``tail_60pct_index``, and says nothing of rarer sizes. The test does not use the
-    tail itself. It needs x_min above 0 at 60 %.
+    than the 95 % of Student's t there is no interval (not_pareto): the index is biased toward
+    ``tail_60pct_index``, and does not describe rarer sizes. The test needs x_min above 0 at 60 %.
 
     One row per trajectory, with the columns of `coverage` before these, for each p. Names carry the
     unit of ``column``, here of ``spread_log_bps``:
@@ -82,11 +80,8 @@ def tail_index(
 
     Raises `InputError`: As `coverage`.
 
-    Source: Hill, B. M. (1975), A simple general approach to inference about the tail of a
-    distribution, Annals of Statistics 3. Hsing, T. (1991), On tail index estimation using dependent
-    data, Annals of Statistics 19. Bell, R. M. and McCaffrey, D. F. (2002), Bias reduction in
-    standard errors for linear regression with multi-stage samples, Survey Methodology 28.
-    Satterthwaite, F. E. (1946), An approximate distribution of estimates of variance components,
+    Source: Hill, B. M. (1975), Annals of Statistics 3. Hsing, T. (1991), Annals of Statistics 19.
+    Bell, R. M. and McCaffrey, D. F. (2002), Survey Methodology 28. Satterthwaite, F. E. (1946),
     Biometrics Bulletin 2.
 
     >>> sizes = [(k / 6000) ** (-1 / 3) for k in range(1, 6001)]
@@ -197,8 +192,7 @@ def _tail(days: pl.LazyFrame, percent: int) -> pl.LazyFrame:
 def _bend(days: pl.LazyFrame, percent: int, middle: int) -> pl.LazyFrame:
     """Compare the inverse index from one depth to a middle one with that from there to the deepest.
 
-    Each is that of sizes cut off at the upper end: the logs that all of them have in between, over
-    how many end there. So neither depends on the sizes in the tail itself.
+    Sizes are cut off at the upper end, so neither depends on those in the tail itself.
     """
     sums = []
     for name, upper, lower in (("near", percent, middle), ("deep", middle, DEEP_PERCENT)):
