@@ -1,9 +1,8 @@
 """The local service: what docs/interface.md describes, from recorded, simulated or live data.
 
 It shares no wire code with the client, so that neither can hide the other's mistakes. Its parts,
-each of which imports only those before it: `market` (rows), `events` (detected in them),
-`problems` (refusals), `accounts` (owners and plans), `api` (answers), `transports` (in and out).
-The service blocks for the command line, and runs in a thread for tests and the demo.
+each of which imports only those before it: `market` (rows), `events` (detected in them), `problems`
+(refusals), `accounts` (owners and plans), `api` (answers), `transports` (in and out).
 """
 
 from __future__ import annotations
@@ -70,12 +69,11 @@ def faithful(service: Service, gate: Gate, webhooks: WebhookSettings) -> ASGIApp
 class Config:
     """What to serve, where, at what time and to whom.
 
-    ``port`` 0 takes a free one. ``owners_file``, a TOML file (`toolkit.service.accounts`),
-    replaces ``owners``. ``retention_s`` (s) and ``quota`` (requests per minute) replace every
-    plan's own, None does not. ``events`` defines what counts as an event. More concurrent requests
-    than ``capacity`` are refused (503). ``webhooks`` defines how deliveries are made, ``sessions``
-    issues the codes for signing in. ``application`` makes what answers; tests give one that
-    misbehaves.
+    ``port`` 0 takes a free one. ``owners_file``, a TOML file (`toolkit.service.accounts`), replaces
+    ``owners``. ``retention_s`` (s) and ``quota`` (requests per minute) replace every plan's own,
+    None does not. ``events`` defines what counts as an event. More concurrent requests than
+    ``capacity`` are refused (503). ``webhooks`` defines how deliveries are made, ``sessions``
+    issues the codes for signing in, ``application`` makes what answers.
 
     >>> from toolkit.service import Simulated
     >>> config = Config(Simulated(7), port=0)

@@ -95,10 +95,6 @@ class Owners:
     """A fixed set of owners.
 
     A key or a name of two owners is an `InputError` that names the owners, not the key.
-
-    >>> Owners([Owner("ann", Plan.PRO, ("k",)), Owner("bob", Plan.FREE, ("k",))])
-    Traceback (most recent call last):
-    toolkit.errors.InputError: keys: 'ann, bob' is not allowed; allowed: keys of one owner each
     """
 
     def __init__(self, owners: Iterable[Owner]) -> None:
@@ -119,7 +115,7 @@ class Owners:
     def owner_of(self, key: str) -> Owner | None:
         """Return the owner of a key, None for an unknown one.
 
-        Every key is compared, each in constant time, so that the time taken reveals nothing.
+        Every key is compared in constant time, so that the time reveals nothing.
         """
         offered = key.encode()
         found = None
@@ -136,9 +132,9 @@ DEMO = Owners(DEMO_OWNERS)
 class OwnersFile:
     """The owners of a TOML file. Rotated and revoked keys take effect at the next request.
 
-    The bytes are read every time, since time stamps do not distinguish two quick changes. A missing
-    or invalid file is an `InputError` at the start; later it leaves the owners unchanged, and is
-    logged once, without its content.
+    The bytes are read every time, since time stamps miss quick changes. A missing or invalid file
+    is an `InputError` at the start. Later it leaves the owners unchanged, and is logged once,
+    without its content.
     """
 
     def __init__(self, path: Path | str) -> None:
@@ -224,8 +220,8 @@ class _QuotaWindow:
 class Quotas:
     """Counts the requests of each owner over all keys.
 
-    A window begins with an owner's first request and ends 60 s later, by a monotonic clock, since
-    the service's own may be fixed. Refused requests are not counted.
+    A window begins with an owner's first request and ends 60 s later, by a monotonic clock. Refused
+    requests are not counted.
     """
 
     def __init__(self, ticks: Callable[[], float] = time.monotonic) -> None:

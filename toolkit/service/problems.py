@@ -69,8 +69,7 @@ def json_object(said: str | bytes, called: str) -> dict[str, Any]:
 def tier_required(subject: str, minimum: Plan, plan: Plan, *, holder: str = "key") -> Problem:
     """Return the 403 for a plan below the minimum that includes ``subject``.
 
-    ``holder`` has the plan. Only a key's refusal has the challenge of RFC 6750: the owner of a
-    dashboard session sent no key.
+    ``holder`` has the plan. Only a key's refusal has the challenge of RFC 6750.
     """
     challenge = {"WWW-Authenticate": f'{CHALLENGE}, error="insufficient_scope"'}
     return Problem(
@@ -100,8 +99,8 @@ def problem_response(error: HTTPException) -> Response:
 class Problems:
     """ASGI middleware: an exception raised inside becomes a problem document.
 
-    An unexpected one is logged (its path without the query) and answered 500 without its text.
-    After an answer has begun it is raised again: the server cuts the connection.
+    An unexpected one is logged (path without query) and answered 500 without its text. After an
+    answer has begun it is raised again, which cuts the connection.
     """
 
     def __init__(self, app: ASGIApp) -> None:

@@ -314,7 +314,6 @@ class Store(StoreFile):
         of the archive in the page that brought it first. Of documents from before format 10 it is
         null and the channel is webhook, or service where a socket and the archive are not told
         apart. Of those only the first arrival is known, by the second, and null before format 6.
-        It is made for `toolkit.statistics.events.documents`.
         """
         return self._rows(ARRIVALS, family=EventLog.of(family).family.value, **limits(window))
 
@@ -345,12 +344,12 @@ class Store(StoreFile):
         Columns: start_ts, end_ts (s UTC, half-open), state (a `LedgerState`). Rows of a trajectory
         further apart than ``tolerance_s`` (default 1.5 steps) leave an ``empty`` stretch. An event
         log is ``held`` wherever it was answered for: no event is not a gap. Nothing is known after
-        the service's clock at the last question. A part of the window gives what the whole gives of
-        it. A series kept from snapshots is ``held`` from each answer to the next one due, whether
-        or not it shows the pair, else ``unrecoverable``. ``as_of`` (s, local clock) gives what was
-        known by the commits of that second. Raises `StoreError` where the service never answered
-        for the stream by then, `InputError` for a tolerance below zero, for snapshots, which are of
-        moments, and for an ``as_of`` before `history_from`.
+        the service's clock at the last question. A series kept from snapshots is ``held`` from each
+        answer to the next one due, whether or not it shows the pair, else ``unrecoverable``.
+        ``as_of`` (s, local clock) gives what was known by the commits of that second. Raises
+        `StoreError` where the service never answered for the stream by then, `InputError` for a
+        tolerance below zero, for snapshots, which are of moments, and for an ``as_of`` before
+        `history_from`.
         """
         stream = Stream.parse(stream)
         if isinstance(stream, SnapshotLog):
@@ -381,8 +380,7 @@ class Store(StoreFile):
     ) -> pl.DataFrame:
         """Return a kind's snapshots with ``start <= served_at < end``, newest first, or the newest.
 
-        Without a window these may be many. The ends of the window may be text: ``("2026-11-01",
-        "2026-11-02")``.
+        The ends of the window may be text: ``("2026-11-01", "2026-11-02")``.
 
         Columns: kind, served_at (s UTC, the service's clock at the answer), document (the answer as
         it came, or the same JSON value where its items are kept as rows), load_id. ``as_of`` is

@@ -1,9 +1,8 @@
 """A follow under way: streams and the archive fill an inbox, and one thread writes it.
 
 Messages of streams are kept at once. Meanwhile the archive is asked for the same stretch until it
-has settled past it, and only what the archive has answered for enters the ledger. So a killed
+has settled past it, and only what the archive has answered for enters the ledger, so a killed
 follow claims nothing that it does not have. Each loss of a stream is a row of the gap ledger.
-docs/design.md has measurements.
 """
 
 from __future__ import annotations
@@ -115,9 +114,9 @@ def patiently(use: Callable[[], _Result]) -> _Result:
 class Capture:
     """What the threads of a follow bring, and the calling thread writes.
 
-    Threads besides the sockets' readers put into ``inbox``, and end soon after ``stop`` is set.
-    ``note`` gets each finding of a new kind, in a sentence. ``alerts``, if set, evaluates what is
-    committed. ``heard_at`` is when something last came (s, monotonic clock).
+    Threads put into ``inbox``, and end soon after ``stop`` is set. ``note`` gets each finding of a
+    new kind, in a sentence. ``alerts``, if set, evaluates what is committed. ``heard_at`` is when
+    something last came (s, monotonic clock).
     """
 
     def __init__(

@@ -2,9 +2,7 @@
 
 Besides the sockets' readers one thread sweeps the archive, one asks for snapshots and reads the
 rules anew. New streams are swept before the snapshot that named them is kept, so that a dashboard
-that lists them has them.
-
-docs/design.md, "Live capture", has the reasons.
+that lists them has them (docs/design.md, "Live capture").
 """
 
 from __future__ import annotations
@@ -88,15 +86,8 @@ class Named:
 class Followed:
     """The streams followed now, each with its rule. A change is one sentence.
 
-    A stream that no rule names any more is followed for ``keep_s`` longer (s). Times are those of
-    the service's clock.
-
-    >>> followed = Followed(keep_s=3_600)
-    >>> a, b = (Stream.parse(f"BTC_USD:{leg}.spot") for leg in "AB")
-    >>> followed.renew({a: "open_now"}, 0), followed.renew({b: "open_now"}, 60)
-    ([], ['1 stream more is followed: BTC_USD:B.spot', '1 stream is named by no rule any more, ...
-    >>> followed.renew({b: "open_now"}, 3_660)
-    ['1 stream is followed no more, after 1 h without a rule (what is held stays): BTC_USD:A.spot']
+    A stream that no rule names any more is followed for ``keep_s`` longer (s). Times are of the
+    service's clock.
     """
 
     def __init__(self, keep_s: float) -> None:
@@ -153,10 +144,7 @@ _SHARE_OF_QUOTA = 0.5
 
 
 class Following:
-    """A follow under way: ``followed`` are its streams, ``sweeps`` counts looks into the archive.
-
-    With ``once`` each thread does its work once, and no socket is opened.
-    """
+    """A follow under way: ``followed`` are its streams, ``sweeps`` counts those of the archive."""
 
     def __init__(
         self,
@@ -217,11 +205,7 @@ class Following:
         self._end(stop, report)
 
     def _end(self, stop: threading.Event, report: Callable[[], object]) -> None:
-        """Take what the readers still have and the last sweep brings.
-
-        If the follow was stopped, that sweep ends soon after the archive falls silent, and soon in
-        any case if it is the first one.
-        """
+        """Take what the readers still have and the last sweep brings."""
         capture, ended_at = self.capture, time.monotonic()
         early = self.sweeper.swept_at is None
 
@@ -426,15 +410,14 @@ def follow(
     (`toolkit.workspace.loading.Rules`). Every row and document from ``since`` on is brought in
     once, by a socket or by the archive, and snapshots as often as ``pace`` has it. The archive is
     asked at least every ``pace.sweep_s`` until it has settled, less often where that would spend
-    more than half of the key's quota, also for gaps that earlier follows left open. ``since`` is by
-    default where the store's answers of a stream end, else the beginning of this follow. It ends
-    with a last sweep. What is younger than the archive's delay then is "not yet known", and the
-    next load asks for it.
+    more than half of the quota, also for gaps of earlier follows. ``since`` is by default where the
+    store's answers of a stream end, else the beginning of this follow. It ends with a last sweep.
+    The next load asks for what is younger than the archive's delay then.
 
     ``once`` asks for all there is up to now, without sockets, and waits for nothing. Otherwise a
-    service that does not answer, a spent quota and a store that another process holds are waited
-    for. A stream without a socket in the key's plan is asked from the archive alone. One that is
-    refused there too stops no other: the result names it.
+    service that does not answer, a spent quota and a locked store are waited for. A stream without
+    a socket in the key's plan comes from the archive alone. One that is refused there too stops no
+    other: the result names it.
 
     ``alerts`` are evaluated as rows are committed, and sent (`toolkit.alerts.watch`). ``policy``
     decides when a lost or silent socket is opened again. ``on_progress`` is called about once per

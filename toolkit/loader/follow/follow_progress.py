@@ -83,10 +83,9 @@ class FollowResult:
 
     ``followed`` are the streams at its end, each with the rule that named it. ``rows`` counts rows
     and documents. ``gaps`` counts the losses of a stream by status: the next load settles an open
-    one. ``snapshots`` and ``missed`` are as in `FollowProgress`. ``lost_s`` are the seconds of a
-    stream that the archive had dropped before they were asked for. ``refused`` are the streams that
-    the service did not give. ``attempts`` is how often a socket was tried. ``findings`` as in
-    `LoadResult`.
+    one. ``snapshots`` and ``missed`` are as in `FollowProgress`, ``refused`` and ``findings`` as in
+    `LoadResult`. ``lost_s`` are the seconds of a stream that the archive had dropped before they
+    were asked for. ``attempts`` is how often a socket was tried.
     """
 
     source: Source

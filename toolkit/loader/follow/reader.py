@@ -1,9 +1,8 @@
 """The sockets of a follow: threads that read them, and their messages until they are written.
 
-A message is kept at once and answers for nothing: that all came is for the archive to answer
-(`toolkit.loader.follow.sweep`). A document that came before is left out, also where only its
-volatile fields differ. In a batch the archive has the last word: where it differs from a stream,
-its row is the newer revision.
+A message is kept at once and answers for nothing: the archive does (`toolkit.loader.follow.sweep`).
+A document that came before is left out, also where only its volatile fields differ. Where the
+archive differs from a stream in a batch, its row is the newer revision.
 """
 
 from __future__ import annotations
@@ -69,9 +68,8 @@ class StreamReader(threading.Thread):
     """Reads one socket: an event log's, or the market socket for some trajectories.
 
     ``admit`` is called when a connection is open, ``gap_number`` gives the next gap's number.
-    ``streams`` are what it reads. ``connected`` is whether the socket is open now, ``attempts`` how
-    often it was tried. ``refused`` is whether the plan or the service has no such socket, so that
-    only the archive brings its streams.
+    ``connected`` is whether the socket is open now, ``attempts`` how often it was tried,
+    ``refused`` whether the plan or the service has no such socket.
     """
 
     def __init__(
@@ -203,16 +201,7 @@ _KEY = ("family", "schema_id", "event_id", "event_type", "ts_ms")
 
 
 class Messages:
-    """A batch in the making: pages of the archive as they are, messages of streams as they came.
-
-    >>> from toolkit.wire.profile.profile import BUILT_IN
-    >>> pending = Messages(BUILT_IN)
-    >>> for _ in range(2):
-    ...     pending.add(Message(EventLog(EventFamily.SPLASH), b'{"event_id":"e1","ts":60}'))
-    >>> batch, repeated, _ = pending.batch_of_all()
-    >>> batch.documents[0].height, repeated
-    (1, 1)
-    """
+    """A batch in the making: pages of the archive as they are, messages of streams as they came."""
 
     def __init__(self, profile: Profile, delivered: RecentlyDelivered | None = None) -> None:
         self.batch = Batch()

@@ -1,8 +1,8 @@
 """Asking the service again and again: the archive in sweeps, snapshots at their pace.
 
 A sweep asks for each stream from where its answers end to the service's present, and for open gaps.
-The youngest part is asked for in every sweep until the archive has settled past it, so nothing is
-lost however late the archive is.
+It asks for the youngest part until the archive has settled past it, so nothing is lost however late
+it is.
 """
 
 from __future__ import annotations
@@ -45,8 +45,7 @@ class Since:
     """From when on a stream without answers in the store is wanted.
 
     ``ts`` is a moment (s). With ``back_s`` it is so long before the present, as far as the archive
-    reaches. A stream with answers is wanted from their end on in any case, so that an absence of
-    the follow is filled, or its loss known.
+    reaches. A stream with answers is wanted from their end on in any case.
     """
 
     ts: int = 0
@@ -70,9 +69,8 @@ class Sweeper:
     """Asks for what the store lacks of some streams.
 
     ``put`` takes the pages, and returns whether more are wanted. After a sweep ``refused`` has the
-    streams that the service does not give, ``swept_at`` the service's clock at the last sweep of
-    all there was (s), and ``lost_s`` the seconds of each stream that the archive dropped and the
-    store lacks.
+    streams not given, ``swept_at`` the service's clock at the last sweep of all there was (s),
+    ``lost_s`` the seconds of each stream that the archive dropped and the store lacks.
     """
 
     def __init__(
@@ -255,7 +253,7 @@ class Pace:
 class SnapshotPolls:
     """The snapshots to poll: the newest document of each kind, how many came and failed.
 
-    Due times lie on a grid, so a late answer does not delay the next. Each answer is kept with its
+    Due times are on a grid, so a late answer does not delay the next. Each answer is kept with its
     period. A kind outside the plan is a finding, and not asked for again. Without ``patient`` each
     is asked for once, without a period.
     """

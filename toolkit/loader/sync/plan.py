@@ -19,8 +19,8 @@ from toolkit.wire.profile.profile import Profile
 class ClockReading:
     """The service's clock at a question, the local one (s), and what was odd about the first.
 
-    A service that went by the local clock at the last question and is minutes off now has a clock
-    that jumped. Its answers then close nothing after the newest row that came.
+    A clock that agreed with the local one at the last question and is minutes off now has jumped.
+    Answers then close nothing after the newest row that came.
     """
 
     served_at: int
@@ -136,10 +136,7 @@ def _tasks(
 
 
 def _windows(part: Interval, longest_s: int) -> list[Interval]:
-    """Split a part of a log into windows, which end at midnight if it is long.
-
-    So those of an interrupted load are asked for again as they were.
-    """
+    """Split a part of a log into windows, which end at midnight if it is long."""
     return [part] if part.length_s <= longest_s else split(part, longest_s)
 
 

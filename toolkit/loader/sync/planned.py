@@ -1,6 +1,6 @@
 """Preview of a load: missing data, the number of requests, data about to leave the archive.
 
-It comes from the planner of a load (`toolkit.loader.sync.plan`), and loads nothing.
+It comes from the planner of a load (`toolkit.loader.sync.plan`).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Bound(StrEnum):
 class Expected:
     """What a store has of a stream: its first row (s), and rows per second of what was answered.
 
-    ``regular`` where each step between the first and the last row has its row. ``step_s`` is the
+    ``regular``: each step between the first and the last row has its row. ``step_s`` is the
     stream's own step, else (``assumed``) the commonest of its kind.
     """
 
@@ -78,10 +78,10 @@ class Estimate:
 def estimate(profile: Profile, task: Task, held: Expected) -> Estimate:
     """Estimate what a task will bring and make.
 
-    A snapshot is one request. A log's window is a page at least, and more by the density of what
-    the store has. Of a trajectory it is exact where rows follow each other by the step, the stretch
-    is over, and a row before it is stored. Without such a row, one more request finds the archive's
-    first one. Where rows are absent it is fewer.
+    A snapshot is one request, a log's window a page or more, by the density of what the store has.
+    Of a trajectory it is exact where rows follow each other by the step, the stretch is over, and a
+    row before it is stored. Without such a row, one more request finds the archive's first one.
+    Where rows are absent it is fewer.
     """
     if isinstance(task, SnapshotTask):
         return Estimate(1, 1, Bound.EXACT)
@@ -140,9 +140,8 @@ def rows_expected(part: Interval, step_s: int, at: int) -> int:
 def pages_of_rows(rows: int, limit: int, *, first: bool) -> int:
     """Return the requests that the pager makes for so many rows, ``limit`` per page.
 
-    A long stretch is asked for in slices. In each, every page after the first repeats the oldest
-    row before it. A page with a row from before the stretch is the last. With ``first`` there is
-    none, and one more, empty page ends it.
+    Every page after the first repeats the oldest row before it. A page with a row from before the
+    stretch is the last. With ``first`` there is none, and one more, empty page ends it.
 
     >>> [pages_of_rows(rows, 500, first=False) for rows in (0, 1, 499, 500, 998, 999)]
     [1, 1, 1, 2, 2, 3]
@@ -202,8 +201,7 @@ class PlannedLoad(Shown):
 
     ``requests`` is the sum, ``bound`` what it is. ``schemas`` is the least number of requests for
     the schemas: one, and one per hundred pages. ``wait_s`` is how long the quota makes them wait,
-    None without a quota. ``takes_s`` adds the least that the requests themselves take, each as long
-    as the small one just made.
+    None without a quota. ``takes_s`` adds the least time of the requests themselves.
     """
 
     source: Source
@@ -300,8 +298,8 @@ def plan_load(
 ) -> PlannedLoad:
     """Plan what `toolkit.loader.sync` would carry out with the same arguments. Loads nothing.
 
-    Asks the service for its schemas, and for its symbols where trajectories are new to the store.
-    Writes nothing. Raises what a load raises before it asks for rows.
+    Asks for the schemas, and for the symbols where trajectories are new to the store. Raises what a
+    load raises before it asks for rows.
     """
     checked_workers(workers)
     window, streams = Interval.checked(*window), list(dict.fromkeys(streams))
@@ -426,7 +424,7 @@ def _asked(tasks: Sequence[tuple[Task, Estimate]]) -> dict[str, Any]:
 def _leaving(known: Ledger, edge: Edge, held: Expected, window: Interval) -> dict[str, Any]:
     """Return the values of what leaves the archive within a day and was not answered for.
 
-    Only the window counts: nobody loses what was never asked for.
+    Only the window counts.
     """
     oldest = edge.reachable_from
     if oldest is None:

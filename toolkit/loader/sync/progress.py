@@ -72,13 +72,12 @@ def streams_counted(streams: Sequence[Stream]) -> str:
 class LoadResult(Shown):
     """What a load did: of what, from where, how much, and what was odd.
 
-    ``requests`` counts what the client sent meanwhile, by kind. ``re_asked`` of the ``pages`` were
-    asked for again because an earlier answer was provisional.
-
-    ``asked`` are the streams of the call, ``silent`` those without anything in the window after it.
-    ``unrecoverable`` are the stretches that the plan no longer reaches and the store does not have.
-    ``refused`` are the streams that the service did not give, each with its refusal. ``findings``
-    are what the service did otherwise than assumed, each kind once with how often.
+    ``requests`` counts what the client sent, by kind. ``re_asked`` of the ``pages`` were asked for
+    again because an earlier answer was provisional. ``asked`` are the streams of the call,
+    ``silent`` those without anything in the window after it. ``unrecoverable`` are the stretches
+    that the plan no longer reaches and the store does not have. ``refused`` are the streams that
+    the service did not give, each with its refusal. ``findings`` are what the service did otherwise
+    than assumed, each kind once with how often.
     """
 
     source: Source

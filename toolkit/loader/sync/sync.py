@@ -1,8 +1,7 @@
 """Loading a window of streams into the store: only what is missing, all of it, once.
 
-ledger -> plan -> pages -> check -> commit. Workers fetch and decode pages, one thread commits them,
-rows and ledger entries in one transaction: a killed load goes on where the last commit ended. The
-store's file is open only while a batch is written.
+ledger -> plan -> pages -> check -> commit. Workers fetch and decode pages, one thread commits rows
+and ledger entries in one transaction: a killed load goes on where the last commit ended.
 """
 
 from __future__ import annotations
@@ -78,10 +77,9 @@ class Run:
 
     A refusal of one stream ends that stream alone: see ``refused``. A refusal of the key, a spent
     quota, and a service that is out of reach or fails stream after stream end the run.
-
     ``check_source`` raises if the service's source has changed. It is called before each commit,
-    since another service may have taken the address. What came since the last commit is then
-    dropped. After an error it is not called: what came is kept.
+    and if it raises, what came since the last one is dropped. After an error it is not called: what
+    came is kept.
     """
 
     def __init__(
@@ -119,8 +117,7 @@ class Run:
     def carry_out(self, client: Client, workers: int) -> None:
         """Fetch everything. Whatever ends it, the pages received whole are committed.
 
-        The exception is another source at the address: see the class. If the process ends
-        meanwhile, the calling thread ends with it, quietly.
+        The exception is another source at the address: see the class.
         """
         threads = workers_on(
             self._tasks,
@@ -255,13 +252,12 @@ def sync(
     Trajectories and event logs are asked for what the coverage ledger lacks: not for a stretch
     answered for, except its youngest part and provisional answers (`toolkit.store.ledger.ledger`).
     ``again`` asks for all of the window. A snapshot is asked for once, as it is now. A series kept
-    from snapshots means its snapshot. A sync that is interrupted leaves whole batches, and a second
-    call goes on from there. The pages of rows are kept beside the store for ``pages_days`` (days),
-    0 for not at all: see `toolkit.store.writing.remap`.
+    from snapshots means its snapshot. After an interruption a second call goes on from there. The
+    pages of rows are kept beside the store for ``pages_days`` (days), 0 for not at all: see
+    `toolkit.store.writing.remap`.
 
-    A refusal of one stream stops no other: the result names it. A stream that the key's plan does
-    not include, as the service states, is not asked for. If all are refused the first refusal is
-    raised.
+    A refusal of one stream stops no other: the result names it. A stream outside the key's plan is
+    not asked for. If all are refused the first refusal is raised.
 
     Raises `ServiceError`, `StoreError` (another source's store, a locked file), `InputError` (an
     unknown trajectory, a number of workers out of range). Pages received before an error are kept.
@@ -432,8 +428,7 @@ def check_listed(client: Client, trajectories: Iterable[Trajectory]) -> tuple[Fi
     """Raise `UnknownTrajectoryError` for the first trajectory that the service does not list.
 
     A listing that cannot be read, or has no legs, refuses nothing: what it does not show is
-    returned as a finding. Of many symbols the whole listing is asked for, one request if it is not
-    cut.
+    returned as a finding. Of many symbols the whole listing is asked for.
     """
     where = client.profile().symbols_path
     try:

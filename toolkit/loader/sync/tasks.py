@@ -2,8 +2,7 @@
 
 A unit is a stretch of a trajectory, a window of an event log, or a snapshot. A log's window is
 answered for only when its last page has come, so a killed load asks for it again. Neighbouring
-windows share a second, because the service decides whether a window's end belongs to it. What comes
-twice is stored once.
+windows share a second, because the service decides whether a window's end belongs to it.
 """
 
 from __future__ import annotations
@@ -40,9 +39,9 @@ _KEYS = {"event_id": pl.String, "event_type": pl.String, "ts_ms": pl.Int64, "ts"
 class Piece:
     """What one page brings: ``put`` adds it to a batch. The rest is for the count.
 
-    ``re_asked`` where all that it answers for was answered before. ``others`` are tasks that its
-    task leaves to other workers. ``pages`` is 0 where nothing was asked for it. ``row_size`` is how
-    many rows of a history take as much memory as one of its rows.
+    ``re_asked``: all of it was answered before. ``others``: tasks left to other workers. ``pages``
+    is 0 where nothing was asked for it. ``row_size``: how many rows of a history take as much
+    memory as one of its rows.
     """
 
     put: Callable[[Batch], object]
@@ -61,8 +60,6 @@ def _held_in(part: Interval, others: Sequence[Interval]) -> bool:
 
 def slices(length_s: int, page_rows: int, step_s: int) -> list[int]:
     """Cut a length (s) into slices of a few whole pages, the newest first, the last one longer.
-
-    The last page of a slice has to reach below it, to show that it is whole.
 
     >>> slices(60 * 1_000, 101, 60)
     [23940, 36060]
@@ -89,8 +86,7 @@ class TrajectoryTask:
 
     Once its first page shows how much time a page has, what is older than a few more pages is left
     to others, in slices, which follow from the rows alone: the ledger does not depend on the number
-    of workers. ``before`` is what was answered already. Pages go into the batch beside their rows
-    if it ``keeps_pages``.
+    of workers. ``before`` was answered already. Pages go into the batch if it ``keeps_pages``.
     """
 
     stream: Trajectory
@@ -359,9 +355,8 @@ def workers_on(
 ) -> list[threading.Thread]:
     """Return threads, not started, that take all pieces of each task until ``stop`` is set.
 
-    The tasks that a piece leaves to others come next. Each thread calls ``done`` at its end: with
-    the error that ended it, or None. They are daemons, so that a task keeps no process alive. The
-    end of the process sets ``stop``.
+    The tasks that a piece leaves to others come next. Each thread calls ``done`` at its end, with
+    the error that ended it, or None. They are daemons, and the end of the process sets ``stop``.
 
     >>> ended = []
     >>> stop = threading.Event()

@@ -1,7 +1,7 @@
 """The webhook receiver: an ASGI application that stores what is genuine before it answers.
 
-Deliveries that come during a commit are committed together with the next: one commit takes about 40
-ms, whatever is in it. The store's file is open only while it is written.
+Deliveries that come during a commit are committed together with the next: a commit takes about 40
+ms, whatever is in it.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ class Receipts:
     """What a receiver did, counted (deliveries, but for ``events``).
 
     ``stored`` were new, ``repeated`` were not. Both are answered 204. ``kept`` of the stored ones
-    are not event documents and are kept whole. ``events``: documents new to the store. ``refused``:
-    not shown to be genuine (401). ``unreadable``: not a JSON object, not sent with POST, or not
-    whole in time (400, 405, 408). ``too_large`` (413). ``postponed``: the store could not take them
-    (503). ``unkept``: further versions of events that are stored in a hundred.
+    are not event documents. ``events``: documents new to the store. ``refused``: not shown to be
+    genuine (401). ``unreadable``: not a JSON object, not sent with POST, or not whole in time (400,
+    405, 408). ``too_large`` (413). ``postponed``: the store could not take them (503). ``unkept``:
+    further versions of events that are stored in a hundred.
 
     >>> str(Receipts(stored=3, events=2, repeated=1, kept=1))
     '3 stored (2 new events, 1 kept whole), 1 repeated, 0 refused'
@@ -103,11 +103,10 @@ def webhook_app(
 
     ``secrets`` are those of Standard Webhooks, any of which may have signed. ``verifier`` is
     another scheme with its own. The store must exist: a delivery does not name its source.
-    ``limits`` bound a body in bytes and seconds, what waits, and what is kept. This process then
-    uses the store with little memory. TLS and a limit on connections belong to the server in front.
-    ``routes`` say where a document has its fields, and ``profile_hash`` is that of the user's file
-    that says so. ``secrets`` and ``withheld``, such as an API key, are struck out of a body before
-    it is stored.
+    ``limits`` bound a body in bytes and seconds, what waits, and what is kept. TLS and a limit on
+    connections belong to the server in front. ``routes`` say where a document has its fields, and
+    ``profile_hash`` is that of the user's file that says so. ``secrets`` and ``withheld``, such as
+    an API key, are struck out of a body before it is stored.
 
     Raises `InputError` for no or two ways to verify, `StoreError` where there is no store.
 
@@ -132,11 +131,10 @@ def webhook_app(
 class WebhookApp:
     """The application that `webhook_app` makes. It takes POST at whatever path it is mounted.
 
-    Size and signature are checked on the body's exact bytes, before anything is read into them.
-    What is genuine is in the store when 204 is answered, as for a repeat of it. A store that
-    another process holds, or that fails, is answered 503 with ``Retry-After``. ``receipts`` counts.
-
-    A server of the application alone calls `close` at its end. Whoever mounts it calls `close`.
+    Size and signature are checked on the body's exact bytes. What is genuine is in the store when
+    204 is answered, as for a repeat of it. A store that another process holds, or that fails, is
+    answered 503 with ``Retry-After``. ``receipts`` counts. A server of the application alone calls
+    `close` at its end. Whoever mounts it calls `close`.
     """
 
     def __init__(

@@ -167,7 +167,7 @@ def _counts(archive: EventArchive, start: int, end: int) -> dict[EventFamily, Co
 def event_activity(call: Call[NoQuery]) -> bytes:
     """Count the documents of each log in the last hour, day and week, and by symbol.
 
-    The symbols are the ten with the most documents of the last day over all families.
+    The symbols are the ten with the most documents of the last day.
     """
     archive, now = call.service.archive, call.now
     counts = {window_s: _counts(archive, now - window_s, now) for window_s in _WINDOWS_S}

@@ -1,9 +1,8 @@
 """Tools: routes described once for REST, MCP, ``/schemas`` and OpenAPI, with query and record.
 
-The JSON Schema (draft 2020-12) of each answer, for MCP and OpenAPI, is made from the records and
-documents that ``/schemas`` shows. All fields are required except ``lost`` of a page, ``exchanges``
-of a source and ``next_cursor``; others may be added. A nullable field is an ``anyOf``, which every
-schema reader understands.
+The JSON Schema (draft 2020-12) of each answer is made from the records and documents that
+``/schemas`` shows. All fields are required except ``lost`` of a page, ``exchanges`` of a source and
+``next_cursor``. Others may be added.
 """
 
 from __future__ import annotations

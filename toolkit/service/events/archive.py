@@ -1,8 +1,8 @@
 """The log of event documents: a day is detected when it is first read, and kept a while.
 
-A day depends on the source, its date and the settings alone, so that any page is the same after a
-restart and from any process. A document depends on no later row, so that a partly known day is
-right up to ``known_until``. It is kept until more is known.
+A day depends on the source, its date and the settings alone, so any page is the same after a
+restart and from any process. A document depends on no later row, so a partly known day is right up
+to ``known_until``.
 """
 
 from __future__ import annotations
@@ -46,9 +46,8 @@ def secret_of(source_id: str) -> bytes:
 def seal(position: Position, bound: bytes, secret: bytes) -> str:
     """Return the cursor for a position, valid only with the same ``bound`` and ``secret``.
 
-    It is base64url without padding over an HMAC-SHA256 and the position. A client can go on paging
-    after a restart. Who knows the source's id can forge a cursor, and gains only a place in a log
-    that may be read anyway.
+    It is base64url without padding over an HMAC-SHA256 and the position. Who knows the source's id
+    can forge one, and gains only a place in a log that may be read anyway.
 
     >>> seal(Position(1000, "spread-1", "spread.opened"), b"a window", b"secret")
     'Bwz5UxR1zUwn8lZ18ugXXFsxMDAwLCJzcHJlYWQtMSIsInNwcmVhZC5vcGVuZWQiXQ'
@@ -138,8 +137,7 @@ class Day(NamedTuple):
 class EventArchive:
     """The three event logs of a source, detected in what it has ``heard``.
 
-    The whole days read last are kept for all archives of equal sources in this process. Nothing
-    after the source's ``known_until`` is right.
+    The whole days read last are kept for all archives of equal sources in this process.
     """
 
     def __init__(self, source: MarketSource, detectors: DetectorSettings = DEFAULT) -> None:

@@ -1,9 +1,9 @@
 """Detectors: pure functions from a market to the events of a day.
 
 Spread: one leg's price is above another's by so many percent. Splash: a leg's price moves far in a
-short window (a pump, a dump), and calms again. Funding: the rates in force of two futures legs lie
-far apart. A detector runs from some hours before the day; `lives` shows why what it finds in the
-day does not depend on where it began.
+short window (a pump, a dump). Funding: the rates in force of two futures legs are far apart. A
+detector runs from some hours before the day: `lives` shows why its findings do not depend on where
+it began.
 """
 
 from __future__ import annotations
@@ -320,9 +320,9 @@ def splash_lives(
 
     A row's value is how far its price lies above the lowest (a dump: below the highest) of the last
     ``splash_window_s``, in percent of that one. An event fades where the value falls below
-    ``close``, at the latest at ``max_age_s``. Moments are found within bars as those of a spread.
-    Recorded pumps of a source replace all this: each is one ``splash.pump`` of unknown size, over
-    at once, since its end is not recorded.
+    ``close``, at the latest at ``max_age_s``. Moments are found within bars as those of a spread. A
+    source's recorded pumps replace all this: each is one ``splash.pump`` of unknown size, over at
+    once.
     """
     if isinstance(source, RecordsPumps):
         recorded = source.pumps(day * DAY_S, (day + 1) * DAY_S)

@@ -67,8 +67,8 @@ def rows_within(source: MarketSource, symbol: str, leg: Leg, ts: int) -> LegRows
 def crossing(reached: NDArray[np.bool_]) -> int:
     """Return the place from which on something is reached, and before which it is not.
 
-    If it flickers, the place that puts the most others on their right side counts, the first of
-    several. If it is never reached, the last place.
+    If it flickers, the place with the most others on their right side counts, the first of several.
+    If it is never reached, the last place.
 
     >>> crossing(np.array([False, True, True])), crossing(np.array([False, False]))
     (1, 1)
@@ -163,12 +163,6 @@ def spans(
     """Yield the lives that touch ``[start, end)``, by time, from ascending rows before ``end``.
 
     Exact if rows begin ``rule.memory_s`` before ``start``.
-
-    >>> rule = Rule(1.0, 0.5, step=0.5, every_s=0, max_age_s=3600, lost_after_s=600)
-    >>> wide = np.array([0.2, 1.1, 1.7, 0.8, 0.4])
-    >>> (life,) = spans(60 * np.arange(5), wide, rule, 0, 3600)
-    >>> life.first, life.updates, life.closed_at, life.reason, life.peak
-    (1, (PeakUpdate(row=2, peak=1.7),), 240, 'converged', 1.7)
     """
     high = np.flatnonzero(value >= rule.open)
     low = np.flatnonzero(value < rule.close)

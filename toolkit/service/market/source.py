@@ -1,8 +1,7 @@
 """The protocol of what is served, legs each with bars and maybe settlements, and the clock.
 
-A series is read by time, so that one computed on the fly, without an end, serves as well as one in
-memory: `Bars` and `SettledRates` are their own series. The clocks are the only place in
-`toolkit.service` that reads the time.
+A series is read by time, so one computed on the fly serves as well as one in memory: `Bars` and
+`SettledRates` are their own series. The clocks alone read the time in `toolkit.service`.
 """
 
 from __future__ import annotations
@@ -176,10 +175,10 @@ class LostRows(NamedTuple):
 class MarketSource(Protocol):
     """A source of rows. Time reveals them, up to ``known_until``; later ones are never shown.
 
-    The rows of ``heard`` before ``known_until`` never change. Events are detected in them, so that
-    a document never changes. In the source itself, ``lost`` rows may come late and legs may be
-    added with their history; then ``revision`` changes. No row is changed or taken back. ``kind``
-    and ``id`` go to ``/schemas``, as do the names of ``exchanges`` if a source has that attribute.
+    The rows of ``heard`` before ``known_until`` never change. Events are detected in them. In the
+    source itself, ``lost`` rows may come late and legs may be added with their history; then
+    ``revision`` changes. No row is changed or taken back. ``kind`` and ``id`` go to ``/schemas``,
+    as do the names of ``exchanges`` if a source has that attribute.
 
     >>> from toolkit.service import Simulated
     >>> source: MarketSource = Simulated(7)

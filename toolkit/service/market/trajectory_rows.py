@@ -146,11 +146,6 @@ def in_force(leg: SettledRates | Unfunded, ts: NDArray[np.int64]) -> InForce:
 
     The rate in force is the one settled last, at ``ts`` or before, unless it is older than twice
     its interval. A leg that never settles has a rate of 0.
-
-    >>> leg = SettledRates(np.array([0]), np.array([1e-4]), np.array([4]))
-    >>> found = in_force(leg, np.array([0, 28_800, 28_801]))
-    >>> found.settled_rate, found.per_8h
-    (array([0.0001,    nan,    nan]), array([0.0002, 0.0002,    nan]))
     """
     nothing = np.full(len(ts), np.nan)
     if leg is Unfunded.NEVER:

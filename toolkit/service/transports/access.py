@@ -1,7 +1,6 @@
 """The key check, for every path that needs a key, and the limit of concurrent requests.
 
-Both are ASGI middleware for HTTP requests and WebSocket upgrades. A refused upgrade is a plain HTTP
-answer.
+Both are ASGI middleware. A refused WebSocket upgrade is a plain HTTP answer.
 """
 
 from __future__ import annotations
@@ -41,9 +40,8 @@ class Capacity:
     """ASGI middleware: lets requests through up to the gate's capacity, and refuses the others.
 
     WebSockets do not count, and are refused only while the gate is closing. Answers then have
-    ``Connection: close``, and a request that the server cancels because it takes too long gets the
-    503 if its answer has not begun. So does one whose query polars ended for a Ctrl-C: polars ends
-    those of all threads of a process.
+    ``Connection: close``, and a request that the server cancels, or whose query polars ends for a
+    Ctrl-C in any thread, gets the 503 if its answer has not begun.
     """
 
     def __init__(self, app: ASGIApp, gate: Gate) -> None:
@@ -133,10 +131,10 @@ def key_of_scope(scope: Scope) -> str:
 class Access:
     """ASGI middleware: resolves the key of each request to its owner and counts it, or refuses.
 
-    Every answer to a known owner has headers with the plan's quota and its rest. The key comes in
+    Answers to a known owner have headers with the quota and its rest. The key comes in
     ``Authorization: Bearer``, which takes precedence even if its key is not valid, or in
     ``apikey``; blanks around it are stripped. Either header sent twice is refused. So is a key in
-    the query string, even beside a valid header, since it would end up in logs.
+    the query string, even beside a valid header, since logs would show it.
     """
 
     def __init__(self, app: ASGIApp, policy: Policy, quotas: Quotas) -> None:

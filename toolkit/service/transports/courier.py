@@ -1,8 +1,8 @@
 """Delivery of an owner's new event documents to their endpoint, at least once.
 
 A watching task queues new documents, working tasks make the attempts by HTTP/1.1, and a failed
-delivery returns to the queue later. If too many wait, the watching pauses and later goes on from
-there: the archive keeps what is not queued yet.
+delivery returns to the queue later. If too many wait, the watching pauses, and later goes on from
+there.
 """
 
 from __future__ import annotations
@@ -57,12 +57,6 @@ def target_of(url: str, *, loopback: bool) -> Target:
 
     The error does not show the URL, which may contain a secret. With ``loopback``, http is allowed
     to ``localhost`` and to loopback addresses.
-
-    >>> target_of("http://127.0.0.1:8800/", loopback=True).port
-    8800
-    >>> target_of("https://10.0.0.1/", loopback=True)
-    Traceback (most recent call last):
-    toolkit.errors.InputError: url: '***' is not allowed; allowed: https://HOST...
     """
     allowed = "https://HOST[:PORT][/PATH] at a public address, without user name or fragment"
     if loopback:
@@ -93,9 +87,6 @@ def may_reach(address: str, *, loopback: bool) -> bool:
 
     Only public unicast addresses are allowed, and with ``loopback`` loopback ones. An IPv6 address
     that maps an IPv4 one is checked as that. Tunnels into IPv4 are refused.
-
-    >>> [may_reach(a, loopback=False) for a in ("93.184.216.34", "10.0.0.1", "::ffff:10.0.0.1")]
-    [True, False, False]
     """
     found = _address(address)
     if found is None:
@@ -143,9 +134,9 @@ class Reply:
 class Post:
     """Makes attempts one after another, over a connection that is kept open if possible.
 
-    The service sends to addresses that others choose. So the connection goes to an address that was
-    checked, not to a name, redirects are not followed, and every attempt has a time limit. Only
-    status and headers of the answer are used.
+    Others choose the addresses. So the connection goes to one that was checked, not to a name,
+    redirects are not followed, and every attempt has a time limit. Only status and headers of the
+    answer are used.
     """
 
     def __init__(self, settings: WebhookSettings) -> None:
@@ -292,7 +283,7 @@ class WebhookSettings:
     Endpoints are https and public. ``loopback`` also allows loopback addresses, over http or https,
     but no other private ones. ``retries_s``: the waits before further attempts. ``timeout_s``: the
     longest attempt. ``in_flight``: the most concurrent ones per endpoint. ``authorities``: a PEM
-    file of certificate authorities trusted beside the system's.
+    file of further trusted certificate authorities.
 
     >>> WebhookSettings(in_flight=0)
     Traceback (most recent call last):
@@ -374,7 +365,7 @@ class Courier:
 
     A delivery succeeds when it is answered 2xx. 410 ends deliveries until the endpoint is set
     again. After any other answer, or none, it is attempted again after each of the settings' waits,
-    and then given up and logged. 429 or 503 with ``Retry-After`` pauses the endpoint that long.
+    then given up and logged. 429 or 503 with ``Retry-After`` pauses the endpoint that long.
     """
 
     def __init__(

@@ -1,7 +1,6 @@
 """MCP at ``POST /mcp``: plan, sender and refusals. The SDK does the rest.
 
-The SDK is imported with the first request (`mcp_server`), since it takes longer than the rest of
-the service's start.
+The SDK is imported with the first request (`mcp_server`), since it takes long.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _PATIENCE_S = 2.0
 class Mcp:
     """ASGI application: the service's tools for MCP clients of every version the SDK supports.
 
-    Each POST is answered by itself, with JSON. The application around it has to run its `lifespan`.
+    Each POST is answered by itself. The application around it has to run its `lifespan`.
     """
 
     def __init__(self, service: Service, tools: Sequence[Tool[Any]]) -> None:
@@ -82,8 +81,7 @@ class Mcp:
 class RpcProblems:
     """ASGI middleware: on ``/mcp``, a problem document becomes the data of a JSON-RPC error.
 
-    MCP clients show only the latter. Status and headers stay. The error has the request's id, None
-    if it cannot be read.
+    Status and headers stay. The error has the request's id, None if it cannot be read.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -160,8 +158,8 @@ def _rpc_error(body: bytes, request_id: str | int | None) -> bytes:
 def _check_sender(scope: Scope) -> None:
     """Refuse a web page that reaches this machine by another name (DNS rebinding).
 
-    A service on a network accepts any ``Host``, since it cannot know its own names. An ``Origin``
-    is accepted only from this machine, since keys do not belong in browsers.
+    A service on a network cannot know its own names, so it accepts any ``Host``. An ``Origin`` must
+    be of this machine, since keys do not belong in browsers.
     """
     headers = Headers(scope=scope)
     server = scope.get("server")

@@ -1,7 +1,7 @@
 """The four WebSocket paths: market subscriptions with history actions, and three event streams.
 
-Each connection has its own queue, filled by the service's one `Feed`. A reader with too many
-waiting messages is closed with 1013, one with a revoked key with 1008.
+The service's one `Feed` fills a queue per connection. A reader with too many waiting messages is
+closed with 1013, one with a revoked key with 1008.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """Opening the DuckDB file: for as short as possible, with patience, by one owner per process.
 
-An open file locks every other process out, so it is opened per use. All uses of a process share one
-connection, each with a cursor of its own: a shared one hands one thread another's rows. Nobody
-joins an opening that has lasted, and the file then rests, so that other processes get their turn.
+An open file locks every other process out, so it is opened per use. The uses of a process share one
+connection, each with a cursor of its own. Nobody joins an opening that has lasted, and the file
+then rests, so that other processes get their turn.
 
-DuckDB's lock has no order. So whoever waits puts an empty file into a folder beside the store,
-named by a number. Writers wait for all smaller numbers. A reader's number is next to that of the
-first writer, so readers go together between two writers. A file that was not touched lately is of a
-process that was killed or suspended, and is removed. Without a folder DuckDB's lock alone decides.
+DuckDB's lock has no order. So whoever waits puts an empty file, named by a number, into a folder
+beside the store. Writers wait for all smaller numbers. A reader's number is next to that of the
+first writer, so readers go together between two writers. A file not touched lately is of a killed
+or suspended process, and is removed. Without a folder DuckDB's lock alone decides.
 
 Source: docs/design.md, "One file, opened per use".
 """
@@ -210,8 +210,8 @@ class _File:
     ) -> duckdb.DuckDBPyConnection:
         """Wait for this thread's turn, and return the open connection.
 
-        The last attempt before the deadline is out of turn, to find who holds the file. So is every
-        attempt of a thread that uses another file, for which somebody may wait.
+        The last attempt is out of turn, to find who holds the file. So are all attempts of a thread
+        that uses another file.
         """
         wait_s = _FIRST_WAIT_S
         uses_another = any(file.is_used_by(thread) for file in list(_FILES.values()))
@@ -295,7 +295,7 @@ def opened(
     """Yield a cursor on an existing DuckDB file, closed with the block.
 
     Waits up to ``wait_s`` (s) for another process or thread. Uses of one thread may be nested, but
-    writing inside another use is refused at once: it would wait for itself.
+    writing inside another use is refused at once.
 
     Raises `StoreLockedError` with the process that holds the file, `NotAStoreError` for another
     file, `StoreVersionError` if a newer DuckDB wrote it, `StoreError` for none or where DuckDB
@@ -327,8 +327,7 @@ def check_use(path: object, wait_s: object) -> None:
 def put_in_place(connection: duckdb.DuckDBPyConnection, path: Path, draft: Path) -> None:
     """Put a whole, closed file in the place of a store's, inside a use that wrote nothing.
 
-    Whoever waits for the file opens the new one. Raises `StoreError` if the old one has commits in
-    its log.
+    Raises `StoreError` if the old one has commits in its log.
     """
     resolved = path.resolve()
     logs = own_files(resolved)[1:]

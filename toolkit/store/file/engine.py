@@ -1,11 +1,9 @@
 """DuckDB's engines, each with one file attached while it is used, and the meaning of its errors.
 
-To start DuckDB takes 30 ms, to attach a file 2 ms. So engines outlive their uses.
-
-A file may come from a stranger. So an engine reaches nothing else, loads no extension, and its
-settings are locked. Views in place of our tables are refused. A file with a function in place of
-DuckDB's is read, since names of a query are looked up among DuckDB's own first, but not written:
-inside a view the file's come first.
+To start DuckDB takes 30 ms, to attach a file 2 ms, so engines outlive their uses. A file may come
+from a stranger, so an engine reaches nothing else, loads no extension, and its settings are locked.
+Views in place of our tables are refused. A file with a function in place of DuckDB's is read, since
+a query finds DuckDB's own first, but not written: inside a view the file's come first.
 
 Source: docs/design.md, "One file, opened per use".
 """
@@ -156,10 +154,7 @@ def _close_engines() -> None:
 
 
 def keep_lean(path: Path, buffer_bytes: int) -> None:
-    """Let further engines of a file use one thread and so many bytes of buffers.
-
-    Otherwise these grow with the file's last 122,880 rows, which each commit writes anew.
-    """
+    """Let further engines of a file use one thread and so many bytes of buffers."""
     resolved = real_path(path)
     with _ENGINES_LOCK:
         _LEAN_FILES[resolved] = buffer_bytes
@@ -333,7 +328,7 @@ def _number(path: Path) -> int | None:
 def put_away(path: Path, engine: duckdb.DuckDBPyConnection, *, sound: bool) -> None:
     """Keep an engine that has let go of its file, and close the one idle for longest.
 
-    One that failed is closed: after some errors DuckDB answers nothing any more.
+    One that failed is closed.
     """
     if not sound:
         engine.close()
@@ -362,10 +357,7 @@ def _confined(path: Path) -> duckdb.DuckDBPyConnection:
 
 
 def refuse_functions(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
-    """Refuse to write where the file has functions in place of DuckDB's: its views would run them.
-
-    It takes 15 ms, so once per writer.
-    """
+    """Refuse to write where functions in place of DuckDB's would run in the file's views."""
     found = connection.execute(
         "SELECT lower(function_name) AS name FROM duckdb_functions() GROUP BY name "
         "HAVING bool_or(database_name = ?) AND bool_or(internal) ORDER BY name",

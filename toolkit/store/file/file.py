@@ -1,7 +1,7 @@
 """The file of a store, opened per use: as it is, or as it was known at a time.
 
-A stream whose key is invalid, of another kind than its row says, or there twice is hidden, so that
-all others can be read. Doubled rows are noticed when they are read: then this process hides their
+A stream whose key is invalid, doubled, or of another kind than its row shows is hidden, so that all
+others can be read. Doubled rows are noticed when they are read: then this process hides their
 stream until the file changes.
 """
 
@@ -191,11 +191,11 @@ class StoreFile(Shown):
         """Yield a cursor on one snapshot for as long as the block lasts. Keep the block short.
 
         Fetch inside the block: a stream kept beyond it keeps the file open. Blocks of one thread
-        nest, each with its own snapshot. With ``as_of`` (s, local clock) each table has what was
-        committed by then. None is the store's own.
+        nest, each with its own snapshot. With ``as_of`` (s, local clock; default the store's) each
+        table has what was committed by then.
 
-        Raises `StoreError` where there is no file, `NotAStoreError` where it is something else,
-        `StoreLockedError` where another process holds it for writing.
+        Raises `StoreError` without a file, `NotAStoreError` where it is something else,
+        `StoreLockedError` where another process writes it.
         """
         self._bring_up_to_date()
         with opened(self.path, writable=False, wait_s=self.wait_s) as connection:

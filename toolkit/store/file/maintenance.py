@@ -2,8 +2,8 @@
 
 A store of many small polls reads one trajectory many times slower than a sorted one, and freed
 space stays in the file. So a compaction copies the rows, sorted, into a new file, then what was
-committed meanwhile, the last of it while the file is held, and the new file takes its place. A
-process that is killed leaves the store as it was.
+committed meanwhile, and puts it in the old one's place. A killed process leaves the store as it
+was.
 """
 
 from __future__ import annotations
@@ -63,8 +63,7 @@ def compact(store: Store) -> Compacted:
     """Rewrite a store's file with its rows in the order of their keys, and without free space.
 
     Loads and readers go on. Raises `StoreError` without room for a second file, where no file can
-    be made, and for a file with somebody's own tables or views, which would be lost. Raises what
-    `Store.reading` raises.
+    be made, for a file with somebody's own tables or views, and what `Store.reading` raises.
     """
     path = store.path.resolve()
     _refuse_others(store)
@@ -229,11 +228,11 @@ _SHOWN = 3
 def verify(store: Store) -> list[str]:
     """Return each fault of a store, in words. A sound store has none.
 
-    Every byte of every table is read, so DuckDB finds blocks with a wrong checksum. Tables and
-    columns are those of this format, keys are unique, revisions without a gap, loads and streams
-    known, counters right, stretches of the ledger not empty and apart, its history leads to its
-    present state, and the pages beside the store can be read. One query per law, so loads go on
-    between them. Raises what `Store.reading` raises.
+    All of every table is read, so DuckDB finds blocks with a wrong checksum. Tables and columns are
+    those of this format, keys are unique, revisions without a gap, loads and streams known,
+    counters right, stretches of the ledger not empty and apart, its history leads to its present
+    state, and the pages can be read. Loads go on between two queries. Raises what `Store.reading`
+    raises.
     """
 
     def ask(sql: str) -> _Found:

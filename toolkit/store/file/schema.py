@@ -1,8 +1,7 @@
 """Making a store file, recognising one, and migrating one of the previous format.
 
-A file is made whole under another name and then given its own, so a killed process leaves no store
-or a complete one. DuckDB 1.5 still reads its storage version. Format 11 added what the service's
-own source lost.
+A file is made under another name and then given its own, so a killed process leaves no store or a
+complete one. Format 11 added what the service's own source lost.
 """
 
 from __future__ import annotations
@@ -104,8 +103,7 @@ def _failures(path: Path) -> Iterator[None]:
 def draft_of(target: Path) -> Iterator[Path]:
     """Yield a free path near a file, and remove what is there when the block ends.
 
-    Its folder is for this user alone, since DuckDB makes files that all may read. What a killed
-    process leaves there goes at the next write.
+    Its folder is for this user alone, since DuckDB makes files that all may read.
     """
     _remove_old_drafts(target)
     folder = draft_folder(target, f"{uuid.uuid4().hex}.new")

@@ -150,8 +150,8 @@ def clock_offset_s(catalogue: pl.DataFrame, loads: pl.DataFrame) -> int:
 def clock_stands(catalogue: pl.DataFrame, source: Source) -> bool:
     """Return whether the service's clock stands still, as that of a replay does.
 
-    The newest two answers of a store's ``catalogue`` decide, if 5 s or more apart by the local
-    clock. Otherwise only a replay's clock stands.
+    The newest two answers in ``catalogue`` decide, if 5 s or more apart by the local clock.
+    Otherwise only a replay's clock does.
 
     >>> answers = pl.DataFrame({"served_at": [400, 400], "asked_at": [60, 0]})
     >>> clock_stands(answers, Source("live", "x"))
@@ -215,7 +215,7 @@ def never_asked(asked: Iterable[Stream]) -> list[str]:
 
 
 def answer_words(known: Ledger | None, rows: int) -> str:
-    """Return what came of asking for a stream of which so many rows or documents are held.
+    """Return what came of asking for a stream with so many rows or documents.
 
     ``known`` is its ledger, None for a stream that was never asked for.
 
@@ -233,9 +233,9 @@ def answer_words(known: Ledger | None, rows: int) -> str:
 def event_logs(catalogue: pl.DataFrame) -> pl.DataFrame:
     """Return the event logs of a store's catalogue, with family and known_until.
 
-    Nothing is known of a log from ``known_until`` (s UTC) on: the service's clock at the last
-    question less the plan's delay, or the end of its answers if more than a minute further back. Of
-    a log that was never answered it is just after its newest document, null without one.
+    Nothing is known from ``known_until`` (s UTC) on: the service's clock at the last question less
+    the plan's delay, or the end of the answers if more than a minute further back. Without an
+    answer it is just after the newest document, null without one.
 
     >>> logs = event_logs(pl.DataFrame({"stream": ["events/splash"] * 2, "kind": ["events"] * 2,
     ...     "last_ts": [50, 50], "served_at": [900, None], "delay_s": [30, None],
@@ -259,8 +259,8 @@ def event_logs(catalogue: pl.DataFrame) -> pl.DataFrame:
 def held_stretches(ledger: Mapping[Stream, Ledger], logs: pl.DataFrame) -> pl.DataFrame:
     """Return the stretches of time in which event logs are held: family, start_ts, end_ts (s).
 
-    ``ledger`` is a store's, where other streams are passed over, and ``logs`` of `event_logs`. The
-    last stretch reaches to ``known_until``. A log that was never answered has none.
+    ``ledger`` is a store's, ``logs`` are of `event_logs`. The last stretch reaches to
+    ``known_until``. A log that was never answered has none.
 
     >>> from toolkit.store.writing.batch import Ledger
     >>> log = EventLog(EventFamily.SPLASH)

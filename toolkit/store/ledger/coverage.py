@@ -1,10 +1,9 @@
 """The coverage ledger in the file: what of each stream was asked for, answered, and lost.
 
-Neighbouring stretches of one state are one row, so the ledger stays small, however often the
-service was asked.
+Neighbouring stretches of one state are one row, so the ledger stays small.
 
-A gap of a live capture is repaired when the service has answered for all of it, and its archive has
-something newer or ten minutes have gone by.
+A gap of a capture is repaired when the service has answered for all of it, and its archive has
+something newer or ten minutes have passed.
 """
 
 from __future__ import annotations
@@ -85,9 +84,8 @@ def record_answers(
 ) -> None:
     """Record what was answered, by number of the stream, with the service's clock at the answer.
 
-    What is settled stays so. A provisional or lost part that is answered the same again keeps its
-    first time. What whole ``answers`` no longer call lost is lost no more. ``committed_at`` is that
-    of `stamp`.
+    A provisional or lost part that is answered the same again keeps its first time. What whole
+    ``answers`` no longer call lost is lost no more. ``committed_at`` is that of `stamp`.
     """
     record(connection, CoverageState.SETTLED, settled, committed_at)
     answers = answers or {}

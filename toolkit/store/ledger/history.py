@@ -1,8 +1,8 @@
 """The ledger's history: how it changed, and the tables of a store as they were known at a time.
 
-Each change of the ledger's tables is logged in the same transaction, with the second of its commit.
-Of what only grows the log has the seconds that were added, and a change that is the same for
-streams with consecutive numbers is one row (docs/design.md, "As it was known").
+Each change is logged in its transaction, with the second of its commit. Of what only grows the log
+has the seconds added, and a change that streams with consecutive numbers share is one row
+(docs/design.md, "As it was known").
 """
 
 from __future__ import annotations
@@ -201,9 +201,8 @@ def show_as_known(
 ) -> None:
     """Put a view in the place of each table, for this connection: what it held at a time.
 
-    ``as_of`` is a second of the local clock. ``prefix`` begins the names of the views. Streams with
-    the numbers ``hidden`` are left out, and ``late_s``, which only loads use, is 0. The facts of
-    the store are today's.
+    ``as_of`` is in s of the local clock. ``prefix`` begins the names of the views. Streams with the
+    numbers ``hidden`` are left out, and ``late_s`` is 0. The facts of the store are today's.
     """
     at = parse_ts(as_of, parameter="as_of")
     views = known_ledger(at) | {

@@ -1,11 +1,8 @@
 """The coverage ledger's arithmetic: from what was answered to what is known of every second.
 
-An answer is *provisional* where more may still arrive: in stretches without rows, and of event logs
-in all that is younger than a day, since an archive that is late looks like one that is empty. It is
-asked for again at the ages `CHECK_AGES_S`, then weekly, as long as the plan reaches it. What
-brought rows is *settled*.
-
-Pure functions over intervals. Nothing here touches the file.
+An answer is *provisional* where more may still arrive: in stretches without rows, and in event logs
+younger than a day, since a late archive looks like an empty one. It is asked for again at the ages
+`CHECK_AGES_S`, then weekly, as long as the plan reaches it. What brought rows is *settled*.
 """
 
 from __future__ import annotations
@@ -49,10 +46,10 @@ UNKNOWN_STEP_S = 86_400
 class Edge:
     """How far a service answers for a stream: its clock, the plan's depth and delay.
 
-    ``tail_ts`` is where its newest row ends, None if not seen. ``asked_at`` is the local clock at
-    the question, None where it does not matter. ``late_s`` is how late a row or document of the
-    stream once arrived, ``settle_s`` how long a visible row may still change. ``jumped`` is whether
-    the service's clock has just left the local one.
+    ``tail_ts``: where its newest row ends, None if not seen. ``asked_at``: the local clock at the
+    question, None where it does not matter. ``late_s``: how late a row or document once arrived.
+    ``settle_s``: how long a visible row may change. ``jumped``: whether the service's clock has
+    just left the local one.
     """
 
     served_at: int
@@ -86,9 +83,9 @@ class Edge:
     def final_before(self) -> int:
         """The second before which an answer counts: rows from here on may still appear.
 
-        A row of interval ``step_s`` stamped ts appears at ts + step_s + delay_s and is final
-        ``settle_s`` later. Emptiness after a trajectory's newest row counts only once it is older
-        than `LATE_S`. An event log has ``step_s`` 0 and may be quiet for any time.
+        A row stamped ts appears at ts + step_s + delay_s and is final ``settle_s`` later. Emptiness
+        after a trajectory's newest row counts only once it is older than `LATE_S`. An event log has
+        ``step_s`` 0 and may be quiet for any time.
 
         >>> Edge(served_at=100_000, step_s=60).final_before
         99880
@@ -139,11 +136,10 @@ def unchanged(
 ) -> list[Interval]:
     """Return the seconds after the last final one that need not be asked for again yet.
 
-    They are too young for the ledger. While the service's clock has not moved since its last
-    answer, what was ``asked`` then is the same. Of ``bars``, rows that follow each other by the
-    step, this holds until the next one is due or one becomes final, and only of one stretch up to
-    the last answer: an answer for what is missing beside it would alone make rows final that did
-    not come.
+    Until the service's clock moves, what was ``asked`` is the same. Of ``bars``, rows that follow
+    each other by the step, it is the same until the next one is due or one becomes final, but only
+    of one stretch up to the last answer: an answer for what is missing beside it would make rows
+    final that did not come.
 
     >>> before = Edge(served_at=1000, step_s=60, tail_ts=960)
     >>> for clock in (1000, 1019, 1020):
@@ -206,19 +202,8 @@ def states(
     """Return what is known of every second of the window, in order, without gaps or overlaps.
 
     The columns are those of `toolkit.store.Store.coverage`. ``answered`` is the ledger, ``held``
-    the stretches with rows. Rows outside the ledger are not final: not yet known. Rows that are
-    ``settled`` once visible, as those of funding, are held wherever they are. What the source has
-    ``lost`` is lost even where one leg's row is.
-
-    >>> edge = Edge(served_at=1000, retention_s=800, step_s=60)
-    >>> for row in states(Interval(100, 1000), [(300, 600)], [(300, 500)], edge).rows():
-    ...     print(row)
-    (100, 200, 'unrecoverable')
-    (200, 300, 'missing')
-    (300, 500, 'held')
-    (500, 600, 'empty')
-    (600, 880, 'missing')
-    (880, 1000, 'not yet known')
+    the stretches with rows. Rows outside the ledger are not yet known, or held if ``settled`` once
+    visible, as those of funding. What the source has ``lost`` is lost even where one leg's row is.
     """
     oldest = window.start if edge.reachable_from is None else edge.reachable_from
     answers, rows, losses = _apart(answered), _apart(held), _apart(lost)
@@ -279,8 +264,8 @@ def settled_stretches(
     """Find the stretches that have rates of funding, whose interval may change between rows.
 
     ``times`` are in order, ``declared_s`` is the interval each row declares (s, or null). A row
-    lasts its interval, or ``step_s`` where the next follows sooner, as rates in force do. Two rows
-    are of one stretch if at most ``apart_s`` apart, by default 1.5 times the longer of the two.
+    lasts its interval, or ``step_s`` where the next follows sooner. Two rows are of one stretch if
+    at most ``apart_s`` apart, by default 1.5 times the longer of the two.
 
     >>> times, declared_s = pl.Series([0, 400, 500, 600, 900]), pl.Series([400, 100, 100, 100, 100])
     >>> settled_stretches(times, declared_s, 100, None).tolist()
@@ -299,11 +284,7 @@ def settled_stretches(
 
 
 def final_part(answered: Interval, edge: Edge) -> list[Interval]:
-    """Return the part of a fresh answer that the ledger may record.
-
-    >>> [tuple(i) for i in final_part(Interval(0, 1000), Edge(served_at=1000, step_s=60))]
-    [(0, 880)]
-    """
+    """Return the part of a fresh answer that the ledger may record."""
     return clip([answered], (min(answered.start, edge.final_before), edge.final_before))
 
 
@@ -365,12 +346,8 @@ def renewed(
 ) -> list[Provisional]:
     """Return the provisional stretches after ``answers`` that are provisional, too.
 
-    Parts that were provisional keep the time of their first answer. Neighbours that were asked for
-    again as often become one, with the earlier times.
-
-    >>> held = [Provisional(0, 60, first_served_at=100, served_at=100)]
-    >>> [tuple(part) for part in renewed(held, [(30, 90)], 220)]
-    [(0, 30, 100, 100), (30, 60, 100, 220), (60, 90, 220, 220)]
+    Parts keep the time of their first answer. Neighbours that were asked for again as often become
+    one, with the earlier times.
     """
     asked = union(answers)
     parts = [
@@ -413,8 +390,8 @@ def within_reach(
 ) -> list[Provisional]:
     """Return the parts of a log's answers that its archive reached when it answered.
 
-    Further back nothing is answered. From the first document held, ``first_ts``, on it did reach.
-    ``retention_s`` is None for no limit.
+    From the first document held, ``first_ts``, on it did reach. ``retention_s`` is None for no
+    limit.
 
     >>> asked_late = [Provisional(0, 500, 1_000, 1_000)]
     >>> [within_reach(asked_late, 600, first)[0].start for first in (None, 450, 90)]
@@ -447,9 +424,8 @@ def rowless_parts(
     """Return the parts of an answer in which rows may still appear.
 
     ``times`` are the ts of its rows, and of the row above it. A hole is such a part if it begins or
-    ends the answer, is longer than ``reach_s``, or ends after ``young_from`` (s). A short older
-    hole is the service's last word. Parts at most ``reach_s`` apart are one. Without a known step
-    all of the answer is one.
+    ends the answer, is longer than ``reach_s``, or ends after ``young_from`` (s). Parts at most
+    ``reach_s`` apart are one. Without a known step the whole answer is one.
 
     >>> times = pl.Series([0, 60, 240, 300])
     >>> for young_from in (600, 0):

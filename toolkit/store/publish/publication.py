@@ -1,9 +1,9 @@
 """Publishing a store: one Parquet file per stream and month, and a manifest that names them.
 
-A file is named by its content, so what has not changed is there already, and readers of an older
-manifest lose no file. Only the manifest is replaced, at the end: a killed process leaves what was
-published before. Another copy of it, named by its SHA-256, is never replaced, so that code or a
-report can name the data that it read.
+A file is named by its content, so unchanged ones are there already, and readers of an older
+manifest lose none. Only the manifest is replaced, at the end: a killed process leaves what was
+published before. A copy of it, named by its SHA-256, is never replaced, so that a report can name
+the data that it read.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ _SCHEMA = {
 def expire(place: Destination, keep_s: int, newest: str) -> int:
     """Remove publications written longer ago than ``keep_s``, and files that no other one names.
 
-    ``newest`` is the manifest that stays in any case. Manifests go first: whoever reads one finds
-    its files. Returns the number of files removed, without manifests.
+    The manifest ``newest`` stays. Manifests go first: whoever reads one finds its files. Returns
+    the number of files removed, without manifests.
     """
     held, limit = place.files(), time.time() - keep_s
     pinned = [name for name in held if PINNED.fullmatch(name)]
@@ -132,10 +132,10 @@ def publish(
 ) -> Published:
     """Publish a store as it is now, to a folder or the address of an object store.
 
-    Files that exist are kept. ``keep`` is for how long earlier publications can still be read, such
-    as ``30d``: older ones are removed, with the files that no other names. None keeps all. Raises
-    `InputError` for a ``keep`` that is not a length of time, `StoreSourceError` where another
-    source is published there, and `StoreError` where the place cannot be written.
+    ``keep`` is for how long earlier publications can still be read, such as ``30d``: older ones are
+    removed, with the files that no other names. None keeps all. Raises `InputError` for a ``keep``
+    that is not a length of time, `StoreSourceError` where another source is published there, and
+    `StoreError` where the place cannot be written.
     """
     keep_s = None if keep is None else parse_length(keep, parameter="keep")
     place = place_of(where)

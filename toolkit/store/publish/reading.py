@@ -1,8 +1,7 @@
 """Reading published files: as a store, or as rows of whole trajectories.
 
-Each file is checked against its SHA-256. The rows of a part are those that
-`toolkit.store.Store.groups` gives of its trajectories, to the last bit, so that a statistic of a
-part is the same on any machine.
+Each file is checked against its SHA-256. The rows of a part equal those of
+`toolkit.store.Store.groups` to the last bit, so a statistic of it is the same on any machine.
 """
 
 from __future__ import annotations
@@ -49,10 +48,10 @@ _UNUSED_S = 86_400
 def import_store(where: str | os.PathLike[str], path: str | Path) -> Store:
     """Make a store of published files, with all that the published one held.
 
-    ``where`` is the folder or address, or the manifest in it. Nothing is at ``path`` unless every
-    file was there and sound. Raises `StoreError` where a file is missing or damaged, or a store is
-    at ``path`` already, `StoreSourceError` where that one is of another source, `NotAStoreError`
-    without a sound manifest, and `StoreVersionError` for another format.
+    ``where`` is the folder or address, or the manifest in it. ``path`` is made only if every file
+    is sound. Raises `StoreError` where a file is missing or damaged, or a store is at ``path``
+    already, `StoreSourceError` where that one is of another source, `NotAStoreError` without a
+    sound manifest, and `StoreVersionError` for another format.
     """
     place = place_of(where)
     manifest = _manifest(place, manifest_in(where))
@@ -69,9 +68,8 @@ def import_store(where: str | os.PathLike[str], path: str | Path) -> Store:
 def open_published(where: str | os.PathLike[str], cache: Path) -> Store:
     """Return a store to read published files from, which takes no rows.
 
-    It is a copy in the folder ``cache``, made once per manifest. Files of an object store are
-    fetched once while a manifest names them. Its ``published`` is the address of this publication,
-    which no later one changes. Raises what `import_store` raises.
+    It is a copy in the folder ``cache``, made once per manifest. Its ``published`` is the address
+    of this publication, which no later one changes. Raises what `import_store` raises.
     """
     place = place_of(where)
     manifest = _manifest(place, manifest_in(where))

@@ -1,8 +1,8 @@
 """Answers of a query as polars frames.
 
-DuckDB hands its rows to polars by Arrow's C interface. By its own way it imports pyarrow, which
-takes 45 MB and 70 ms. DuckDB is not imported here: polars keeps each type of which it made a frame,
-and with it what the type's module imports, beyond the end of the program.
+DuckDB hands its rows to polars by Arrow's C interface, since its own way imports pyarrow (45 MB, 70
+ms). DuckDB is not imported here: polars keeps each type of which it made a frame, with all that its
+module imports, beyond the end of the program.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """A store as it is at one moment, read part by part.
 
-A long read would keep writers of other processes out. So one short look notes the bookkeeping, and
-how far the rows of the other tables reach, and each part is read in an opening of its own. This is
-exact, since those tables only grow, numbered in the order of commits. A compaction, which numbers
-them anew in another file, is noticed.
+A long read would keep writers of other processes out. So one short look notes the bookkeeping and
+how far the other tables reach, and each part is read in its own opening. This is exact, since those
+tables only grow. A compaction, which numbers them anew, is noticed.
 """
 
 from __future__ import annotations

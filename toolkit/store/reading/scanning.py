@@ -1,9 +1,8 @@
 """Rows of many trajectories, some of these at a time: memory does not grow with their number.
 
-The file is opened anew for each group, so that writers get their turn. All groups are of one state:
-rows are only appended, so the state is the number of rows when the scan was made. It cannot be read
-after a compaction with later rows, which is an error, as is a group without the rows that were
-counted.
+The file is opened anew for each group, so that writers get their turn. All groups are of one state,
+the rows there were when the scan was made. A compaction with later rows, or a group without the
+rows counted then, is an error.
 """
 
 from __future__ import annotations

@@ -166,8 +166,7 @@ def poll_coverage(
 ) -> pl.DataFrame | None:
     """Return the rows of `Store.coverage` for a series kept from snapshots, None without an answer.
 
-    Two answers at most ``tolerance_s`` (1.5 periods) apart cover the time between them. The rest
-    can never be asked for: a snapshot is of its moment.
+    Two answers at most ``tolerance_s`` (1.5 periods) apart cover the time between them.
     """
     polls = read_polls(connection, stream.of)
     if polls.is_empty():

@@ -1,8 +1,7 @@
 """Queries of users over the views of a store: one SELECT that reads nothing else.
 
-A file may come from a stranger, with views and functions under any name. So no name of the query is
-looked up in the file: the views are temporary ones, over tables named in full, in a read-only
-transaction of an engine that reaches nothing else.
+A stranger's file may have views and functions under any name. So no name is looked up in the file:
+the views are temporary ones, over tables named in full, in a read-only transaction.
 """
 
 from __future__ import annotations
@@ -188,8 +187,7 @@ def select(
 ) -> pl.DataFrame:
     """Return the rows of a query over the views, as of a time (s, local clock) if one is given.
 
-    The connection is a cursor in a read-only transaction, for this query alone. Rows beyond
-    ``at_most`` are not read.
+    The cursor is for this query alone. Rows beyond ``at_most`` are not read.
     """
     connection.execute("USE memory")
     _check(connection, query)

@@ -1,8 +1,8 @@
 """A user's SQL in another process, which is killed where it takes too long.
 
 An interrupt does not bound a query: one step can take minutes and all memory. So another process
-answers (`toolkit.store.reading.sql_worker`), by pickles on its standard streams, and is kept for
-the next question. It opens the file for itself, and ends with this process, however that ends.
+(`toolkit.store.reading.sql_worker`) answers by pickles on its standard streams, and ends with this
+process, however that ends.
 
 Source: docs/design.md, "A user's SQL".
 """

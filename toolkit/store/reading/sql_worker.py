@@ -1,7 +1,7 @@
 """The process that answers a user's queries, started by `toolkit.store.reading.sql_process`.
 
-DuckDB has a quarter of the memory of the machine, all of the process twice that where the platform
-can bound it: DuckDB does not count all that a function of SQL takes.
+DuckDB has a quarter of the machine's memory, the process twice that where the platform can bound
+it, since DuckDB does not count all that a function of SQL takes.
 """
 
 from __future__ import annotations

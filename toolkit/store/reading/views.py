@@ -1,9 +1,8 @@
 """Every view of a store: what users of SQL read instead of the tables.
 
-A view has the trajectory or stream as text, times as TIMESTAMP in UTC, and only the newest revision
-of each row. A TIMESTAMP has no zone, so no session's zone changes it and no extension is needed to
-read it. The views in the file are for other programs. This toolkit reads its own
-(`toolkit.store.reading.sql`), as a file may come from a stranger.
+A view has the trajectory or stream as text, times as TIMESTAMP in UTC, which no session's zone
+changes, and only the newest revision of each row. The views in the file are for other programs:
+this toolkit reads its own (`toolkit.store.reading.sql`).
 """
 
 from __future__ import annotations

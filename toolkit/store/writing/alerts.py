@@ -1,8 +1,8 @@
 """The history of alerts in the store, and what their evaluation reads inside a commit.
 
-A change is recorded in the transaction of the rows that it follows from, with a row per place to
-send it to, whose waiting rows are its queue. A delivery is claimed before it is made. What was
-being sent when the process ended is sent again only where the receiver knows a repeat by its id.
+A change is recorded in the transaction of its rows, with a row per place to send it to. Rows that
+wait are the place's queue. A delivery is claimed before it is made. What was being sent when the
+process ended is sent again only where the receiver knows a repeat by its id.
 """
 
 from __future__ import annotations
@@ -207,8 +207,8 @@ def read_alerts(store: Store, *, most: int | None = None) -> pl.DataFrame:
 
     One row per change: the columns of `toolkit.tables.ALERT` without load_id, then is_open
     (Boolean: the newest change of its rule and subject opened it), delivery (places and outcomes,
-    such as ``webhook delivered``, with commas between, null if sent nowhere) and reason (why a
-    delivery failed, waits or is late, else null).
+    such as ``webhook delivered``, with commas between, null if sent nowhere) and reason (why one
+    failed, waits or is late, else null).
     """
     with store.reading() as connection:
         return frame_of(

@@ -41,7 +41,7 @@ class Ledger:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A stretch that a page answers for, and the parts of it in which more may still arrive.
+    """A stretch that a page answers for, and the parts in which more may still arrive.
 
     ``archived`` has event_id, event_type, ts_ms and ts of all that the archive has in it, None for
     a trajectory. ``missing`` are parts of which something came that was not kept, ``lost`` what the
@@ -71,10 +71,9 @@ WEBHOOK = "webhook"
 class LoadOrigin:
     """A load's record of itself at its start.
 
-    ``keys`` has what identifies a row, by family: ts and other columns, or fields in ``extra``, or
-    nothing for all values. A family left out keeps the store's key. ``schemas`` is the `/schemas`
-    document, kept with the pages. By ``logs``, the routes of the event logs, deliveries of a
-    document are compared.
+    ``keys`` identify a row, by family: ts and other columns, or fields in ``extra``, or () for all
+    values. A family left out keeps the store's key. ``schemas`` is the `/schemas` document, kept
+    with the pages. ``logs`` are the routes by which deliveries of a document are compared.
     """
 
     base_url: str
@@ -107,10 +106,9 @@ class Snapshot:
 class Batch:
     """Pages to be committed together: rows and documents, and the stretches they answer for.
 
-    What a socket brought answers for nothing: it is in ``rows`` and ``documents`` alone. ``tied``
-    has the times at which one page had several rows, by trajectory. ``pages`` are packed
-    (`toolkit.store.writing.pages`). ``came`` has channels with the documents that came together,
-    repeats included.
+    What a socket brought is in ``rows`` and ``documents`` alone. ``tied`` has the times at which
+    one page had several rows, by trajectory. ``pages`` are packed (`toolkit.store.writing.pages`).
+    ``came`` has channels with the documents that came together, repeats included.
     """
 
     rows: dict[Trajectory, list[pl.DataFrame]] = field(default_factory=dict)
@@ -138,8 +136,7 @@ class Batch:
         """Put one page of a trajectory in.
 
         More may still arrive in ``open_parts``. ``tied``: times of several rows. Rows for
-        ``missing`` parts came and were not kept. ``lost`` is what the source says it lost, of any
-        time.
+        ``missing`` parts were not kept. ``lost`` is what the source lost, of any time.
         """
         self.rows.setdefault(trajectory, []).append(frame)
         if tied:

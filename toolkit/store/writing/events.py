@@ -43,11 +43,10 @@ def insert_documents(
 ) -> Inserted:
     """Append the documents that the store does not hold, byte for byte.
 
-    A document is identified by family, schema, event id, event type and ts_ms. One with other
-    content than is held is the next revision. One that is held in any revision, or differs only in
-    the volatile fields of ``routes``, is not appended. Of one key at most ``document_versions`` of
-    the limits are kept, and of one event id and type at most ``event_documents`` in a week of Unix
-    time. Others are counted.
+    The key of a document is family, schema, event id, event type and ts_ms. Other content under a
+    key is the next revision, unless it is held in any revision or differs only in the volatile
+    fields of ``routes``. Of one key at most ``document_versions`` of the limits are kept, and of
+    one event id and type at most ``event_documents`` in a week of Unix time. Others are counted.
     """
     if documents.is_empty():
         return Inserted()
@@ -166,10 +165,7 @@ def _held_per_week(connection: duckdb.DuckDBPyConnection, arrived: pl.DataFrame)
 
 
 def _held(connection: duckdb.DuckDBPyConnection, arrived: pl.DataFrame) -> pl.DataFrame:
-    """Return what is held under the keys that arrived: key, revision, document and load.
-
-    A scan takes 2,048 documents into memory at once. So only those of these keys are read.
-    """
+    """Return what is held under the keys that arrived: key, revision, document and load."""
     return frame_of(
         connection,
         "WITH held AS (SELECT e.rowid AS row FROM event e JOIN arrived a "
@@ -234,10 +230,10 @@ def note_arrivals(
 ) -> None:
     """Record which documents came by which channel, and how often.
 
-    ``came`` has channels with the documents of a page, or of messages, which have their
-    ``arrived_ms``. Others came ``now_ms``. Only stored documents count. Of the archive, which is
-    asked for the same again, only the first arrival is kept, with the most repeats in one page, as
-    neighbouring pages share a second. Of another channel ``document_versions`` arrivals are kept.
+    ``came`` has channels with documents, which came at their ``arrived_ms``, or at ``now_ms``
+    without one. Only stored documents count. Of the archive, which is asked for the same again,
+    only the first arrival is kept, with the most repeats in one page. Of another channel
+    ``document_versions`` arrivals are kept.
     """
     parts = [
         frame.select(

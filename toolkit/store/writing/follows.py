@@ -1,10 +1,9 @@
 """The follows of a store: the mark of each that runs, and the lease of the one that may.
 
-Each `rail follow` keeps a file beside the store locked, which the kernel unlocks when the process
-ends. The time of the file is when the rules of alerts were last evaluated.
+Each `rail follow` keeps a file beside the store locked until its process ends. The time of the file
+is when the rules of alerts were last evaluated.
 
-A lease is a small file in a folder or an object store that several processes reach. Its holder
-renews it, and has it no longer than its length once gone.
+A lease is a small file in a folder or an object store that several processes reach.
 """
 
 from __future__ import annotations
@@ -54,8 +53,8 @@ def follow_mark(path: Path, number: int = 0) -> Path:
 def running_follow(path: Path) -> RunningFollow | None:
     """Return the follow that keeps a store current now, None without one.
 
-    Of several it is the one that evaluated rules last. A follow on another machine counts if the
-    file system passes locks on.
+    Of several, the one that evaluated rules last. A follow on another machine counts if the file
+    system passes locks on.
 
     >>> running_follow(Path("nowhere.duckdb")) is None
     True
@@ -94,15 +93,6 @@ class FollowMark:
     """The mark of one follow of a store, locked for as long as the block lasts.
 
     If no file can be made, the follow goes on without one, unknown to others.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     store = Path(folder, "rail.duckdb")
-    ...     with FollowMark(store):
-    ...         running_follow(store).pid == os.getpid()
-    ...     running_follow(store) is None
-    True
-    True
     """
 
     path: Path
@@ -170,17 +160,8 @@ class Lease:
     """The lease that a file is. ``where`` is its path, or its address in an object store.
 
     A holder renews it three times in ``length_s`` (s). Another takes it when it was not renewed for
-    a tenth more than that, by which the clocks of two machines may differ. Raises `InputError` for
-    a ``where`` without a name, and `StoreError` where it cannot be reached.
-
-    >>> import tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> one, two = (Lease(f"{folder.name}/follow.lease") for _ in range(2))
-    >>> one.take() is None, two.take() == one.holder
-    (True, True)
-    >>> one.release(), two.take()
-    (None, None)
-    >>> folder.cleanup()
+    a tenth more than that, since clocks may differ. Raises `InputError` for a ``where`` without a
+    name, and `StoreError` where it cannot be reached.
     """
 
     where: str
@@ -244,7 +225,7 @@ def holding(
     """Wait for a lease, hold it for the length of the block, and give it back.
 
     Yields whether it is held, True for no lease. ``stop`` ends the waiting, and is set if the lease
-    could not be renewed in time. ``on_note`` gets a sentence on either.
+    was not renewed in time. ``on_note`` gets a sentence on either.
     """
     if lease is None:
         yield True

@@ -1,8 +1,8 @@
 """Writing the rows of a batch: those that are new, and those that were revised.
 
 Stored rows are looked up only in the stretch that the batch touches. New rows go in by one sorted
-insert: a primary key would take seven times the rate, unsorted arrival twenty times the read
-(docs/design.md). Each table is asked and written once per batch.
+insert: a primary key would cost seven times the time to write, unsorted rows twenty times the time
+to read (docs/design.md).
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ TIME_ALONE = ("ts",)
 def read_key(connection: duckdb.DuckDBPyConnection, family: Family) -> tuple[str, ...]:
     """Read the key of a family's rows: ts and columns or fields of ``extra``, () for all values.
 
-    The service declares it, by default it is ts alone. A row that shares its time with another, and
-    differs by the key, is a row of its own and not a revision.
+    The service declares it, by default it is ts alone. Rows of one time with different keys are not
+    revisions.
     """
     found = read_fact(connection, f"{family}_key")
     return TIME_ALONE if found is None else tuple(json.loads(found))
@@ -87,8 +87,8 @@ _NAMED, _OTHERS = 1_000, "other events"
 class Inserted:
     """The outcome for the rows of a batch: new, revised (a changed answer), or repeated.
 
-    Of those repeated, ``twice`` came more than once in one load, the others were held before it.
-    ``unkept`` counts by event the documents in more versions than are kept.
+    Of those repeated, ``twice`` came more than once in one load. ``unkept`` counts by event the
+    documents in more versions than are kept.
 
     >>> Inserted(new=2) + Inserted(new=1, repeated=4)
     Inserted(new=3, revised=0, repeated=4)
@@ -114,11 +114,7 @@ class Inserted:
 
     @property
     def repeats_counted(self) -> str:
-        """Say how many were held already, and how many came twice, if any.
-
-        >>> Inserted(repeated=60, twice=49).repeats_counted
-        '11 held already, 49 came twice'
-        """
+        """Say how many were held already, and how many came twice, if any."""
         came_twice = f", {self.twice:,} came twice" if self.twice else ""
         return f"{self.repeated - self.twice:,} held already{came_twice}"
 
@@ -163,11 +159,9 @@ def insert_rows(
 
     ``rows`` has stream_id, ts and the family's value columns. A row equal to the newest one under
     its key is dropped, one that differs is the next revision. Of several different rows of one key,
-    those not held in any revision follow in order of arrival.
-
-    ``key`` is that of `read_key`. ``tied`` has the stream_id and ts at which one page had several
-    rows. There, and where several are held or the key is empty, values distinguish rows.
-    ``committed_at`` is that of `stamp`.
+    those not held in any revision follow in order of arrival. ``key`` is that of `read_key`.
+    ``tied`` has the stream_id and ts at which one page had several rows. There, and where several
+    are held or the key is empty, values distinguish rows. ``committed_at`` is that of `stamp`.
     """
     if rows.is_empty():
         return Inserted()
@@ -257,8 +251,8 @@ def _fresh_tied(
 ) -> pl.DataFrame:
     """Return the rows to append, with their revision, where several may share a time.
 
-    A row unlike all held of its time gets the next multiple of `TIE`: in the key's order, or by
-    value in reverse order of arrival, as pages are newest first.
+    A new row gets the next multiple of `TIE`: in the key's order, or by value in reverse order of
+    arrival, as pages are newest first.
     """
     several_held = held.filter(pl.col("revision") >= TIE).select(_KEY)
     known = several_held if tied is None else pl.concat([several_held, tied])

@@ -1,8 +1,8 @@
 """The service's pages of trajectories, kept beside the store: rows can be read from them again.
 
-They lie in a SQLite file such as ``rail.duckdb.pages``, one record per commit, written before the
+They are in a SQLite file such as ``rail.duckdb.pages``, one record per commit, written before the
 store's commit, which notes its number. A record of a higher number is of a killed process, and goes
-at the next commit. Event documents are in the store as they came.
+at the next commit.
 """
 
 from __future__ import annotations
@@ -98,13 +98,7 @@ class _Head(msgspec.Struct):
 
 
 def packed_page(page: KeptPage) -> bytes:
-    """Pack a page. A large one is compressed at once, small ones together at their commit.
-
-    >>> page = KeptPage(Trajectory.parse("BTC_USD:KRAKEN.spot"), Interval(0, 60),
-    ...                 Response(200, {}, b'{"items": []}'))
-    >>> len(packed_page(page))
-    81
-    """
+    """Pack a page. A large one is compressed at once, small ones together at their commit."""
     head = _Head(page.of.key, *page.window, page.answer.status)
     whole = _framed(msgspec.json.encode(head), page.answer.body)
     return whole if len(whole) < _SMALL_BYTES else _deflated(whole)

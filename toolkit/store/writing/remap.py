@@ -1,8 +1,8 @@
 """Deriving a store's contents anew, under another profile, from what the service once sent.
 
-Rows of trajectories are read again from the pages kept beside the store, by the reader and the
-insert of a load, columns of event documents from their bytes. All is done in a copy, which takes
-the store's place at the end. A process that is killed leaves the store as it was.
+Rows of trajectories are read again from the pages kept beside the store, columns of event documents
+from their bytes. All is done in a copy, which takes the store's place at the end, so a killed
+process leaves the store as it was.
 """
 
 from __future__ import annotations
@@ -67,9 +67,8 @@ def remap(store: Store, users: UserProfile | None) -> Remapped:
     """Read the rows and event documents of a store anew under a user's profile, None for none.
 
     No service is asked. The rows are those that a load under this profile would have brought, with
-    their load and commit time, and all loads have its hash. The ledger stays: it does not depend on
-    how values are read. Snapshots stay as they are: what came under another profile gets a load of
-    its own with that one's hash.
+    their load and commit time, and all loads have its hash. The ledger stays, and so do snapshots:
+    those of another profile get a load of their own with its hash.
 
     Raises `StoreError`, and leaves the store as it was, where rows have no page any more or other
     times under this profile (it names the trajectories and the stretch), a document would have no

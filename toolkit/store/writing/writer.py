@@ -201,8 +201,8 @@ def check_takes_rows(store: Store) -> None:
 class StoreWriter:
     """The writing half of a store, for one load or one capture.
 
-    It does not write a file that took the place of the bound one, or of the one that a load began
-    in. The pages of rows are kept for ``pages_days`` (days), 0 for not at all.
+    It does not write a file that took the place of its own. The pages of rows are kept for
+    ``pages_days`` (days), 0 for not at all.
 
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
@@ -243,9 +243,9 @@ class StoreWriter:
     def writing(self, load_id: int | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
         """Yield a cursor inside one transaction, committed with the block, dropped with an error.
 
-        The first time the file's views are made anew. Raises what `Store.reading` raises,
-        `StoreLockedError` at once inside another use of the same thread, and `StoreSourceError` if
-        the file is of another source than the bound one, or not the file that the load began in.
+        Raises what `Store.reading` raises, `StoreLockedError` at once inside another use of the
+        same thread, and `StoreSourceError` if the file is of another source than the bound one, or
+        not the file that the load began in.
         """
         store = self.store
         if not self._up_to_date:
@@ -393,8 +393,8 @@ def keep_deliveries(
 ) -> Kept:
     """Commit deliveries with the event documents they brought. What is held stays as it is.
 
-    Documents are identified by their own key: a sender that uses an id twice loses no event. They
-    answer for no stretch of the logs: a webhook proves what happened, never that nothing else did.
+    Documents have their own key: a sender that uses an id twice loses no event. They answer for no
+    stretch of the logs: a webhook never proves that nothing else happened.
     """
     now_ms = time.time_ns() // 1_000_000
     now = now_ms // 1_000

@@ -87,8 +87,8 @@ class Settled(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     ``by``: ``until`` or ``after`` is the parameter of a window's end, ``all`` comes at once, any
     other is the parameter of a page's number. ``stated``: a contract's interval (h), or the field
-    of the listing with its unit (s), or ccxt's method for it. ``rate``: the raw field with the
-    rate, unless it is the one that ccxt takes.
+    of the listing with its unit (s), or ccxt's method. ``rate``: the raw field, if not the one that
+    ccxt takes.
     """
 
     by: str

@@ -1,7 +1,6 @@
 """Accepted bars and settlements of an answer, and up to when all of them are known.
 
-Both depend on the answer and its time alone, so that reading at once, minute by minute and at
-random moments gives the same.
+Both depend on the answer and its time alone, so reading at any moment gives the same.
 """
 
 from __future__ import annotations
@@ -32,10 +31,6 @@ def frontier(rows: Iterable[Sequence[Any]], start: int, end: int, told_at: float
 
     That is the last whole minute, 4 s ago or more, if a later row or the exchange's own mark shows
     that the bar before it is closed, else the minute before.
-
-    >>> open_bar = [60_000, 1.0, 1.0, 1.0, 1.0, 2.0, None, False]
-    >>> frontier([], 0, 600, 124.0), frontier([open_bar], 0, 600, 64.0), frontier([], 0, 600, 64.0)
-    (60, 60, 0)
     """
     last = int(min(end, told_at - SETTLES_S)) // 60 * 60
     shown = any(row[0] >= 1000 * last or (row[7] and row[0] == 1000 * (last - 60)) for row in rows)

@@ -1,9 +1,8 @@
 """The archive of exchanges' answers, an append-only DuckDB file, and the source made of it.
 
-One process opens the file. An answer's rows and how far they are known are committed together: a
-kill leaves both or neither. The row accepted first stays; a later reading that differs is recorded
-beside it. Each row with ``ts`` before the ``until`` of its leg and kind is here, lost, or never
-was.
+One process opens the file. An answer's rows and how far they are known are committed together. The
+row accepted first stays, and a later reading that differs is recorded beside it. Each row with
+``ts`` before the ``until`` of its leg and kind is here, lost, or never was.
 """
 
 from __future__ import annotations
@@ -94,17 +93,6 @@ class Archive:
     ``id`` is drawn when the file is made. Nothing before ``start`` (s) is read. All that was over
     by ``known_until`` (s), which never goes back, is known of every leg that is read. ``revision``
     changes with what lies before it.
-
-    >>> from tempfile import TemporaryDirectory
-    >>> key = LegKey("BTC_USDT", Leg.parse("KRAKEN.spot"))
-    >>> leg = ListedLeg(key, "kraken", "BTC/USDT", 1.0, 1.0, funding=False)
-    >>> one = Bars(np.array([0]), np.array([9.5]), BAR_S)
-    >>> with TemporaryDirectory() as folder:
-    ...     archive = Archive.open(Path(folder) / "real.duckdb", start=0, legs=[leg])
-    ...     archive.accept(key, BarAnswer(one, 60, {}))
-    ...     archive.known_until, archive.bars(key, 0, 60, heard=True).price.tolist()
-    ...     archive.close()
-    (60, [9.5])
     """
 
     def __init__(self, path: Path, connection: duckdb.DuckDBPyConnection) -> None:
@@ -131,10 +119,10 @@ class Archive:
     ) -> Self:
         """Open the file, or make it with ``start`` (s, rounded down to the hour), for some legs.
 
-        New legs are added, with a history from the archive's start on. Legs that are not among
-        ``legs`` end, except those of ``silent`` exchanges, whose listings are unknown. A leg that
-        comes back has lost the time between. A file that is in use or not an archive, and a leg
-        that was another market before, are an `InputError`.
+        New legs have a history from the archive's start on. Legs that are not among ``legs`` end,
+        except those of ``silent`` exchanges, whose listings are unknown. A leg that comes back has
+        lost the time between. A file that is in use or not an archive, and a leg that was another
+        market before, are an `InputError`.
         """
         with ExitStack() as opened:
             try:

@@ -1,7 +1,6 @@
 """Polling of exchanges: backfill, then each minute the last one, and again what was lost.
 
-Each exchange has a thread that calls `Poller.round` and waits until something is due again. A
-round's questions depend on the archive and the exchange's clock alone.
+Each exchange has a thread that calls `Poller.round` and waits until something is due again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Reading of an exchange: what it lists, its bars and its settlements, window by window.
 
-Each call names both ends of its window. What is missing at an end of the answer is asked for again:
-ccxt's own paging leaves holes without a word.
+Each call names both ends of its window. What is missing at an end is asked for again, since ccxt's
+own paging leaves holes.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _HELD = ("candles", "data", "instruments", "rates", "result", "symbols")
 class ExchangeTime:
     """An exchange's clock: the machine's, corrected by the Date of each answer.
 
-    It is behind by at most a second and the answer's way, and never ahead. ``told_at`` is when the
+    It is never ahead, and behind by at most a second and the answer's way. ``told_at`` is when the
     last answer was made (s).
     """
 

@@ -1,11 +1,8 @@
 """A simulated market: prices, spreads and funding as a pure function of (seed, time).
 
-`processes` (random numbers by name and index, paths over days and minutes) -> the `schedule` of
-what is planted over the `catalogue` -> `Simulated`, which makes prices, from a common part that all
-legs of an asset share, and funding.
-
-The generator is numpy's Philox. A test pins its bytes, and the source's id names seed, catalogue
-and generator version.
+`processes` (random numbers and paths) -> the `schedule` of what is planted over the `catalogue` ->
+`Simulated`, which makes prices and funding. The source's id names seed, catalogue and generator
+version.
 """
 
 from __future__ import annotations
@@ -199,11 +196,11 @@ _OWN = {"slow": (0.12, 6 * DAY_S), "fast": (0.13, 4 * HOUR_S)}
 class LegFunding:
     """A futures leg's settlements.
 
-    A premium p (fraction per 8 h) is a mean, plus a part that the asset's legs share with a
-    half-life of 14 days, plus two of its own (6 days, 4 hours), plus dislocations. A discount
-    beyond 4 bps counts for a third, except dislocations. Per 8 h, a clamped leg settles at p +
-    clip(b - p, -0.0005, 0.0005) with the baseline b = 0.0001, any other at b + 0.3 p. Rates are
-    capped at 0.00375 per 8 h either way, scaled to the leg's interval, and rounded to 8 decimals.
+    A premium p (fraction per 8 h) is a mean, plus a part that the asset's legs share (half-life 14
+    days), plus two of its own (6 days, 4 hours), plus dislocations. A discount beyond 4 bps counts
+    for a third, except dislocations. Per 8 h, a clamped leg settles at p + clip(b - p, -0.0005,
+    0.0005) with the baseline b = 0.0001, any other at b + 0.3 p. Rates are capped at 0.00375 per 8
+    h either way, scaled to the leg's interval, and rounded to 8 decimals.
     """
 
     def __init__(
@@ -275,9 +272,8 @@ _BAR_DAYS, _FUNDING_DAYS = 4, 32
 class Simulated(Whole):
     """The market of a seed from 2026-01-01 to 2100-01-01 as a source, one bar per minute.
 
-    The same seed gives the same rows in every process, in whichever order they are read. Another
-    time is an `InputError`, and so is a symbol or a leg that is not listed
-    (`UnknownTrajectoryError`).
+    The same seed gives the same rows in every process and order. Another time is an `InputError`, a
+    symbol or leg that is not listed an `UnknownTrajectoryError`.
 
     >>> source = Simulated(7)
     >>> source.kind, len(source.listing), source.id == Simulated(7).id
@@ -345,8 +341,7 @@ class Simulated(Whole):
     def within(self, symbol: str, leg: Leg, ts: int) -> Bars:
         """Return the one-second bars of the minute that starts at ``ts``, none if it has no bar.
 
-        Prices run straight from the minute before's close to this one's, which shows when within
-        the minute something was reached.
+        Prices run straight from the minute before's close to this one's.
         """
         check_window(ts, ts + MINUTE_S)
         decimals = self._listed(symbol, leg).instrument.decimals

@@ -38,8 +38,8 @@ class Asset:
     def illiquidity(self) -> float:
         """The smaller of 1 and the square root of 20,000 / turnover.
 
-        It scales the frequency of pumps, dumps and a leg's episodes, the width and length of
-        episodes, and squared the size of pumps and dumps.
+        It scales the frequency of pumps, dumps and episodes, the width and length of episodes, and
+        squared the size of pumps and dumps.
         """
         return float(min(1.0, (_ILLIQUID_TURNOVER / self.turnover) ** 0.5))
 

@@ -2,9 +2,8 @@
 
 A day has the number ``ts // 86400``. Bars carry their START, prices are those at the END.
 
-A process is a function of (stream, day), drawn in two stages: values at midnight, a chain that
-begins at the epoch, then minutes, a bridge between two midnights. Its law is that of a process
-drawn in one go.
+A process is a function of (stream, day), drawn in two stages: values at midnight, a chain from the
+epoch, then minutes, a bridge between two midnights.
 
 Bridges: y + (b - y_T) Cov(y_t, y_T) / Var(y_T) for a Gaussian path y from the bridge's start, with
 b its end. See Glasserman (2003), Monte Carlo Methods in Financial Engineering, 3.1.
@@ -66,13 +65,9 @@ def minute_ends(day: int) -> NDArray[np.int64]:
 class RandomStream:
     """A named source of random numbers that depend on a seed, the name and an index alone.
 
-    The generator is Philox 4x64, with a key from seed and name, and the index in the counter's top
-    word. Streams of different names are unrelated, and the draws of one index never reach those of
-    the next (2^192 blocks lie between), so any moment can be drawn first.
-
-    >>> stream, same = RandomStream(7, "market"), RandomStream(7, "market")
-    >>> stream.at(20_454).random() == same.at(20_454).random() != same.at(20_455).random()
-    True
+    The generator is numpy's Philox 4x64, with a key from seed and name, and the index in the
+    counter's top word. Streams of different names are unrelated, and draws of one index never reach
+    those of the next (2^192 blocks lie between).
     """
 
     seed: int
@@ -116,10 +111,6 @@ def brownian_bridge(start: Floats, end: Floats, variances: Floats, normals: Floa
 
     ``variances`` (per step) and ``normals`` (standard normal) have the steps in their last axis,
     which ``start`` and ``end`` do not have. The last value is ``end`` to the bit.
-
-    >>> still = np.zeros(4)
-    >>> brownian_bridge(np.array(1.0), np.array(3.0), np.ones(4), still).tolist()
-    [1.5, 2.0, 2.5, 3.0]
     """
     walk = np.cumsum(np.sqrt(variances) * normals, axis=-1)
     clock = np.cumsum(variances, axis=-1)
@@ -225,10 +216,6 @@ class Diffusion:
     ``daily_volatility`` is the square root of a day's mean variance (a fraction, 0.03 = 3 %), on
     Saturday and Sunday 0.8 times a working day's. Before a day's variances are scaled to their sum,
     no minute has more than 80 times their mean.
-
-    >>> price = Diffusion(RandomStream(7, "x"), daily_volatility=0.03)
-    >>> bool(price.day(20_500).values[-1] == price.day(20_501).values[0])
-    True
     """
 
     def __init__(self, stream: RandomStream, *, daily_volatility: float) -> None:

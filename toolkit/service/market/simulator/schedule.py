@@ -1,8 +1,8 @@
 """Schedule of shocks, episodes, outages and funding dislocations, by kind and place.
 
-Prices are made from it and the truth is read from it, so that the two cannot differ. At most one
-pulse or stretch is planted per slot of time. A slot is drawn from its own number, and what is
-planted in it ends in it. So any window is known by itself, and nothing of one kind overlaps.
+Prices and the truth are both made from it, so they cannot differ. At most one pulse or stretch is
+planted per slot of time. A slot is drawn from its own number, and what is planted in it ends in it.
+So any window is known by itself, and nothing of one kind overlaps.
 """
 
 from __future__ import annotations
@@ -38,10 +38,6 @@ class Pulse:
     The rise is linear in time and lasts ``rise_s``. The fall goes by the ``fall_power``-th power of
     the time that is left and lasts ``fall_s``. ``peak_bps`` is signed. ``name`` is the leg
     (SYMBOL:LEG) of a thin leg's turn.
-
-    >>> pulse = Pulse(start=1000, rise_s=10, hold_s=30, fall_s=20, peak_bps=-80.0)
-    >>> pulse.end, pulse.height_bps(np.array([1000, 1005, 1020, 1050, 1060])).tolist()
-    (1060, [-0.0, -40.0, -80.0, -40.0, -0.0])
     """
 
     start: int
@@ -188,7 +184,7 @@ class Schedule:
         """Return the turns of a half of the thin legs, and the legs.
 
         A turn begins in the first five minutes of its slot and lasts 85 minutes or more. The
-        halves' slots are an hour apart: each turn is wide before the last one narrows.
+        halves' slots are an hour apart.
         """
         draw, phase_s = partial(_turn, names), half * _TURN_SLOT_S // 2
         stream = self._root.under(f"turns/{half}")
