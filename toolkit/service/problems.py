@@ -26,10 +26,7 @@ _ROUTING = {
 
 
 class Problem(HTTPException):
-    """A refusal: status, code, detail, and further fields of the document.
-
-    It never reaches a caller of the toolkit, so it is not a `RailError`.
-    """
+    """A refusal: status, code, detail, and further fields of the document."""
 
     def __init__(
         self,

@@ -1,8 +1,8 @@
 """The sockets of a follow: threads that read them, and their messages until they are written.
 
-A message is kept at once and answers for nothing: the archive does (`toolkit.loader.follow.sweep`).
-A document that came before is left out, also where only its volatile fields differ. Where the
-archive differs from a stream in a batch, its row is the newer revision.
+A message is kept at once. Only the archive answers for a stretch (`toolkit.loader.follow.sweep`). A
+document that came before is left out, also where only its volatile fields differ. Where the archive
+differs from a stream in a batch, its row is the newer revision.
 """
 
 from __future__ import annotations

@@ -346,9 +346,9 @@ def expected_load(store: Store, parts: pl.DataFrame) -> pl.DataFrame:
     """Estimate how many requests and rows each part of a stream takes, without asking the service.
 
     ``parts`` has stream, start_ts and end_ts (s UTC), none after now by the service's clock. The
-    profile is the built-in one, with the largest pages and the depth of the plan at the last
-    answer. Returns a row per part: requests (count, one or more) and rows (count, null where the
-    step of the rows or the density of the log is unknown).
+    profile is the built-in one, with the largest pages and the plan's depth at the last answer.
+    Returns per part: requests (count, one or more) and rows (count, null where the step of the rows
+    or the density of the log is unknown).
 
     >>> import tempfile
     >>> from toolkit.store import StoreWriter

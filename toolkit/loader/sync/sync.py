@@ -428,7 +428,7 @@ def check_listed(client: Client, trajectories: Iterable[Trajectory]) -> tuple[Fi
     """Raise `UnknownTrajectoryError` for the first trajectory that the service does not list.
 
     A listing that cannot be read, or has no legs, refuses nothing: what it does not show is
-    returned as a finding. Of many symbols the whole listing is asked for.
+    returned as a finding.
     """
     where = client.profile().symbols_path
     try:

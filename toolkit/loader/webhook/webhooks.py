@@ -102,11 +102,11 @@ def webhook_app(
     """Make an ASGI application that receives deliveries into a store, to be run or mounted.
 
     ``secrets`` are those of Standard Webhooks, any of which may have signed. ``verifier`` is
-    another scheme with its own. The store must exist: a delivery does not name its source.
-    ``limits`` bound a body in bytes and seconds, what waits, and what is kept. TLS and a limit on
-    connections belong to the server in front. ``routes`` say where a document has its fields, and
-    ``profile_hash`` is that of the user's file that says so. ``secrets`` and ``withheld``, such as
-    an API key, are struck out of a body before it is stored.
+    another scheme with its own. The store must exist. ``limits`` bound a body in bytes and seconds,
+    what waits, and what is kept. TLS and a limit on connections belong to the server in front.
+    ``routes`` say where a document has its fields, and ``profile_hash`` is that of the user's file
+    that says so. ``secrets`` and ``withheld``, such as an API key, are struck out of a body before
+    it is stored.
 
     Raises `InputError` for no or two ways to verify, `StoreError` where there is no store.
 

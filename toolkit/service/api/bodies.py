@@ -144,7 +144,7 @@ def price_history(call: Call[PriceQuery]) -> bytes:
 def spread_history(call: Call[SpreadQuery]) -> bytes:
     """Return a page of one spread, with a row at each time that both legs have.
 
-    Legs with bars of different lengths are a 400: their prices have no common times.
+    Legs with bars of different lengths are a 400.
     """
     trajectory = _pair(call, Family.SPREAD)
     bars = [call.service.source.bars(call.query.symbol, leg) for leg in trajectory.legs]
@@ -158,7 +158,7 @@ def spread_history(call: Call[SpreadQuery]) -> bytes:
 def funding_history(call: Call[SpreadQuery]) -> bytes:
     """Return a page of a funding differential, with a row at each settlement of either leg.
 
-    Two legs without a futures leg are a 400: only futures settle funding.
+    Two legs without a futures leg are a 400.
     """
     trajectory = _pair(call, Family.FUNDING)
     if Market.FUTURES not in {leg.market for leg in trajectory.legs}:

@@ -155,7 +155,7 @@ def funding_overview(call: Call[NoQuery]) -> bytes:
 
 
 def _counts(archive: EventArchive, start: int, end: int) -> dict[EventFamily, Counter[str]]:
-    """Count the documents of each log by symbol, day by day: a day's logs need the same bars."""
+    """Count the documents of each log by symbol."""
     found = {family: Counter[str]() for family in EventFamily}
     for midnight in range(start // DAY_S * DAY_S, end, DAY_S):
         part = max(start, midnight), min(end, midnight + DAY_S)

@@ -64,8 +64,8 @@ def funding_lives(
 ) -> list[Life]:
     """Return the funding events that touch a UTC day (``ts // 86400``), by trajectory and time.
 
-    A trajectory is a symbol and two of its futures legs, in either order. Its rows are the
-    settlements of either leg at which both have a rate in force, its value the sell rate less the
+    A trajectory is a symbol and two of its futures legs, in either order. It has a row per
+    settlement of either leg at which both have a rate in force. Its value is the sell rate less the
     buy rate, in percent per 8 h. If the rows stop, an event closes with the last rates.
     """
     start, end = day * DAY_S, (day + 1) * DAY_S
@@ -158,10 +158,10 @@ def spread_lives(
 ) -> list[Life]:
     """Return the spread events that touch a UTC day (``ts // 86400``), by trajectory and time.
 
-    A trajectory is a symbol and two of its legs with bars of one length, in either order. Its rows
-    are the moments at which both have a bar, its value is 100 (sell / buy - 1). Where the source
-    has seconds, a document's moment is the first one within its bar at which the value is far
-    enough, else the bar's end. ``leg_lost`` shows the last prices.
+    A trajectory is a symbol and two of its legs with bars of one length, in either order. It has a
+    row where both have a bar, its value is 100 (sell / buy - 1). Where the source has seconds, a
+    document's moment is the first one in its bar at which the value is far enough, else the bar's
+    end. ``leg_lost`` shows the last prices.
     """
     found: list[Life] = []
     for symbol, legs in source.listing.items():

@@ -14,11 +14,10 @@ An open life has an update where the running peak exceeds the last one reported 
 ``every_s`` or more after that report.
 
 ``Rule.memory_s`` = 2 max_age_s + 2 lost_after_s of rows before a moment decide its state. Let x be
-max_age_s + lost_after_s before it. If no row between the start and x is ``open`` or more, any
-earlier life has expired before x and nothing is muted at the next such row. If one is, any life
-open there has expired by the moment: the series is muted, or the next row of ``open`` or more came
-longer than max_age_s after the one before and opened a life either way. (Rows more than
-lost_after_s apart fall under step 1.)
+max_age_s + lost_after_s before it. If no row from the start to x is ``open`` or more, any earlier
+life has expired before x and nothing is muted at the next such row. If one is, any life open there
+has expired by the moment: the series is muted, or the next such row came longer than max_age_s
+after the last one and opened a life either way. (For rows further apart see step 1.)
 """
 
 from __future__ import annotations

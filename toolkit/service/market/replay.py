@@ -34,8 +34,8 @@ _EVERY = {"ts": _INTEGER, "symbol": _TEXT, "exchange": _TEXT, "dataset": _TEXT}
 class RecordingLayout:
     """The layout of a file: its name in a directory, its columns, and the rule of a row.
 
-    ``leg``: the columns that identify a series. ``one_of``: those with one value per series, with
-    the option that chooses among several. ``market``: that of every leg, None if a column has it.
+    ``leg``: the columns that identify a series. ``one_of``: those with one value per series, and
+    the option that chooses it. ``market``: that of every leg, None if a column has it.
     ``told_again``: equal rows are one.
     """
 

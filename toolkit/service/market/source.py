@@ -1,7 +1,7 @@
 """The protocol of what is served, legs each with bars and maybe settlements, and the clock.
 
-A series is read by time, so one computed on the fly serves as well as one in memory: `Bars` and
-`SettledRates` are their own series. The clocks alone read the time in `toolkit.service`.
+A series is read by time: `Bars` and `SettledRates` are their own series. The clocks alone read the
+time in `toolkit.service`.
 """
 
 from __future__ import annotations

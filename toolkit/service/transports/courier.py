@@ -55,8 +55,8 @@ class Target:
 def target_of(url: str, *, loopback: bool) -> Target:
     """Return the target of a URL, or raise `InputError` if no delivery may go there.
 
-    The error does not show the URL, which may contain a secret. With ``loopback``, http is allowed
-    to ``localhost`` and to loopback addresses.
+    The error does not show the URL. With ``loopback``, http is allowed to ``localhost`` and
+    loopback addresses.
     """
     allowed = "https://HOST[:PORT][/PATH] at a public address, without user name or fragment"
     if loopback:
@@ -85,8 +85,8 @@ def target_of(url: str, *, loopback: bool) -> Target:
 def may_reach(address: str, *, loopback: bool) -> bool:
     """Return whether a delivery may be made to an IP address, as the system writes it.
 
-    Only public unicast addresses are allowed, and with ``loopback`` loopback ones. An IPv6 address
-    that maps an IPv4 one is checked as that. Tunnels into IPv4 are refused.
+    Only public unicast addresses are, and with ``loopback`` loopback ones. An IPv6 address that
+    maps an IPv4 one is checked as that. Tunnels into IPv4 are refused.
     """
     found = _address(address)
     if found is None:

@@ -1,8 +1,8 @@
 """The file of a store, opened per use: as it is, or as it was known at a time.
 
 A stream whose key is invalid, doubled, or of another kind than its row shows is hidden, so that all
-others can be read. Doubled rows are noticed when they are read: then this process hides their
-stream until the file changes.
+others can be read. Doubled rows hide their stream in this process once they are read, until the
+file changes.
 """
 
 from __future__ import annotations

@@ -98,8 +98,8 @@ def rewriting(path: Path) -> Iterator[None]:
 def scattered(store: Store, few_parts: int = 8, times: int = 4) -> tuple[float, float] | None:
     """Return in how many parts of the file a trajectory lies, now and once compacted.
 
-    DuckDB reads a part at once. Both are means over the trajectories. None where it makes no
-    difference: fewer than ``few_parts`` in all, or not ``times`` as many as compacted.
+    Both are means over the trajectories. None where it makes no difference: fewer than
+    ``few_parts`` in all, or not ``times`` as many as compacted.
     """
     rows = " UNION ALL ".join(
         f"SELECT stream_id, rowid // {_ROWS_OF_A_PART} AS part, count(*) AS rows "  # noqa: S608 - ours

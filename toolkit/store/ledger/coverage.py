@@ -225,8 +225,8 @@ def read_ledger(
 ) -> dict[Stream, Ledger]:
     """Read what is known of the streams that were ever asked for, by default of all.
 
-    Only stretches that touch ``window`` are read, cut to it. What an older answer of an event log
-    covered beyond the plan's reach, before its first document, counts as never answered.
+    Only stretches in ``window`` are read, cut to it. What an older answer of an event log covered
+    beyond the plan's reach, before its first document, counts as never answered.
     """
     if streams is None:
         found = connection.execute("SELECT key, stream_id FROM stream").fetchall()

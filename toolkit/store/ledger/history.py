@@ -225,8 +225,8 @@ def show_as_known(
 def _known_streams(as_of: int, hidden: Sequence[int]) -> str:
     """Return the query of the streams as of a time, without counts.
 
-    Streams are numbered as they come, so those up to the highest number of which something was
-    known were known, and each log of events with a document.
+    Streams are numbered as they come, so those up to the highest number with something known were
+    known, and each event log with a document.
     """
     numbers = {
         "coverage_change": ("last_stream_id", f"committed_at <= {as_of}"),

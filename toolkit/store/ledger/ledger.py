@@ -248,9 +248,6 @@ def stretches(times: pl.Series, step_s: int, apart_s: int) -> NDArray[np.int64]:
     """Find the stretches with rows at most ``apart_s`` apart, in order: start and end.
 
     ``times`` are the rows' ts, in any order. Each row lasts ``step_s``.
-
-    >>> stretches(pl.Series([0, 60, 150, 300]), 60, 90).tolist()
-    [[0, 210], [300, 360]]
     """
     ts = np.sort(times.to_numpy())  # of polars the same costs 10 times as much for a page
     breaks = np.flatnonzero(np.diff(ts) > max(apart_s, step_s))
@@ -372,11 +369,7 @@ def renewed(
 
 
 def without(held: Iterable[Provisional], settled: Iterable[tuple[int, int]]) -> list[Provisional]:
-    """Return the provisional stretches outside what is settled.
-
-    >>> [tuple(part) for part in without([Provisional(0, 60, 100, 100)], [(20, 30)])]
-    [(0, 20, 100, 100), (30, 60, 100, 100)]
-    """
+    """Return the provisional stretches outside what is settled."""
     known = list(settled)
     return [
         Provisional(*stretch, part.first_served_at, part.served_at)

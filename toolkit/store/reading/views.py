@@ -56,7 +56,7 @@ def _columns(table: Table) -> tuple[Field, ...]:
 
 
 def _newest(table: Table, key: tuple[str, ...]) -> str:
-    """Return the part of a query that is each row's newest revision: few rows have a second one."""
+    """Return the part of a query that is each row's newest revision."""
     same = " AND ".join(f"r.{name} IS NOT DISTINCT FROM n.{name}" for name in key)
     return (
         f"FROM {{at}}{table.name} AS r ANTI JOIN (SELECT {', '.join(key)}, revision "  # noqa: S608 - ours
@@ -178,7 +178,7 @@ VIEWS: tuple[SqlView, ...] = (
 def make_views(connection: duckdb.DuckDBPyConnection) -> None:
     """Make the views in the file, in place of views of the same names, whoever made those.
 
-    A table of such a name is a user's own. It is left, with a warning.
+    A user's table of such a name is left, with a warning.
     """
     tables = connection.execute(
         "SELECT table_name FROM duckdb_tables() WHERE database_name = ? AND schema_name = 'main'",

@@ -76,10 +76,7 @@ class AlertRecord:
         return found.unique(["trajectory", "ts"], keep="last", maintain_order=True)
 
     def brought(self, documents: pl.DataFrame, since: int) -> pl.DataFrame:
-        """Return those of some documents that this load committed since a time (s, local clock).
-
-        What the store held before, unchanged, is left out.
-        """
+        """Return those of some documents that this load committed since a time (s, local clock)."""
         found = frame_of(
             self.connection,
             "SELECT DISTINCT family, event_id, event_type, ts_ms FROM event "

@@ -53,8 +53,8 @@ def follow_mark(path: Path, number: int = 0) -> Path:
 def running_follow(path: Path) -> RunningFollow | None:
     """Return the follow that keeps a store current now, None without one.
 
-    Of several, the one that evaluated rules last. A follow on another machine counts if the file
-    system passes locks on.
+    Of several it is the one that evaluated rules last. A follow on another machine counts if the
+    file system passes locks on.
 
     >>> running_follow(Path("nowhere.duckdb")) is None
     True

@@ -66,9 +66,9 @@ class Remapped:
 def remap(store: Store, users: UserProfile | None) -> Remapped:
     """Read the rows and event documents of a store anew under a user's profile, None for none.
 
-    No service is asked. The rows are those that a load under this profile would have brought, with
-    their load and commit time, and all loads have its hash. The ledger stays, and so do snapshots:
-    those of another profile get a load of their own with its hash.
+    The rows are those that a load under this profile would have brought, with their load and commit
+    time, and all loads have its hash. The ledger stays, and so do snapshots: those of another
+    profile get a load of their own with its hash.
 
     Raises `StoreError`, and leaves the store as it was, where rows have no page any more or other
     times under this profile (it names the trajectories and the stretch), a document would have no

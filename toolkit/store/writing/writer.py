@@ -118,7 +118,7 @@ def _in_archive(
 ) -> list[Interval]:
     """Return the part of an answer before the first document that only a stream has brought.
 
-    Such a document shows that the archive is late. One older than `LATE_S` shows nothing.
+    Such a document, unless older than `LATE_S`, shows that the archive is late.
     """
     if answer.archived is None or not isinstance(stream, EventLog):
         return [answer.stretch]

@@ -29,8 +29,8 @@ _INTERVALS = (1, 2, 4, 6, 8, 12, 24)
 def frontier(rows: Iterable[Sequence[Any]], start: int, end: int, told_at: float) -> int:
     """Return up to when the bars of ``[start, end)`` are known from an answer made at ``told_at``.
 
-    That is the last whole minute, 4 s ago or more, if a later row or the exchange's own mark shows
-    that the bar before it is closed, else the minute before.
+    That is the last whole minute 4 s ago or more, if a later row or the exchange's mark shows that
+    the bar before it is closed, else the minute before.
     """
     last = int(min(end, told_at - SETTLES_S)) // 60 * 60
     shown = any(row[0] >= 1000 * last or (row[7] and row[0] == 1000 * (last - 60)) for row in rows)
@@ -44,9 +44,9 @@ def accepted(
 ) -> BarAnswer:
     """Return the bars of ``[start, end)`` in raw rows: time (ms), prices, volumes, closed or not.
 
-    A bar without volume had no trade and is left out. A price that is null, 0, negative or not
-    finite is refused, as are a time that is not a whole minute and rows outside of the window,
-    except right after it. Of two rows of one minute, the later one counts.
+    A bar without volume had no trade and is left out. A price that is null, not finite or not above
+    0 is refused, as are a time that is not a whole minute and rows outside the window, except right
+    after it. Of two rows of one minute, the later one counts.
     """
     known_until, refused = frontier(rows, start, end, told_at), Counter[str]()
     bars: dict[int, tuple[float, float]] = {}

@@ -273,7 +273,7 @@ def _answers(
     """Yield an exchange's answers for a leg from ``start`` on, for rates always up to now.
 
     Settlements are on the hour: once the last hour's is there, or would be, rates are known up to
-    the next hour.
+    the next.
     """
     now = int(exchange.now())
     if kind == "bars":

@@ -408,7 +408,7 @@ def _answered(
     """Return the part of the window ``[start, end)`` that an answer covers.
 
     An end is missing if it has no row for longer than a leg goes without a trade, or if the page
-    was full: with as many rows as another, or without any other minute missing.
+    was full: with as many rows as another, or without a hole.
     """
     inside = [row[0] // 1000 for row in rows if 1000 * start <= row[0] < 1000 * end]
     if not inside:

@@ -1,6 +1,6 @@
 """The catalogue of the simulated market: instruments, exchanges and how each leg behaves.
 
-The exchanges are invented, so that nobody takes a simulated number for a real exchange's.
+The exchanges are invented, so that no number is taken for a real exchange's.
 """
 
 from __future__ import annotations

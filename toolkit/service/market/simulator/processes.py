@@ -67,7 +67,7 @@ class RandomStream:
 
     The generator is numpy's Philox 4x64, with a key from seed and name, and the index in the
     counter's top word. Streams of different names are unrelated, and draws of one index never reach
-    those of the next (2^192 blocks lie between).
+    those of the next.
     """
 
     seed: int
@@ -213,9 +213,9 @@ class Diffusion:
     """A log price with occasional jumps, and volatility that clusters over days and over minutes.
 
     Given its variances it is a Brownian motion, drawn towards 0 with a half-life of 120 days.
-    ``daily_volatility`` is the square root of a day's mean variance (a fraction, 0.03 = 3 %), on
-    Saturday and Sunday 0.8 times a working day's. Before a day's variances are scaled to their sum,
-    no minute has more than 80 times their mean.
+    ``daily_volatility`` is the square root of a day's mean variance (a fraction, 0.03 = 3 %), at
+    weekends 0.8 times a working day's. Before scaling to the day's sum, no minute's variance
+    exceeds 80 times the mean.
     """
 
     def __init__(self, stream: RandomStream, *, daily_volatility: float) -> None:

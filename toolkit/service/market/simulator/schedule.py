@@ -230,7 +230,7 @@ def _shock(volatility: float, random: np.random.Generator, at: int, length: int)
     """Draw a pump or a dump: 20 to 120 s up, half of it gone 2 to 18 minutes later.
 
     With a ``volatility`` of 3 % or more it goes 3 to 15 % up or down, else less in proportion. 19
-    of 20 pumps are agreed on by a group, and begin on the hour.
+    of 20 pumps begin on the hour.
     """
     times = (random.uniform(20, 120), 0.0, _between(random, 10, 90) * MINUTE_S)
     peak_bps = _sign(random) * min(volatility / 0.03, 1.0) * _between(random, 300, 1_500)
@@ -243,8 +243,8 @@ def _episode(
 ) -> Pulse:
     """Draw an excursion of one leg: ``scale`` times 60 to 150 bps, seconds to hours long.
 
-    On a DEX, or of an hour or more, it goes ``scale`` times 60 to 400 bps, and the long ones take
-    their time. Widths count a ``scale`` below 0.4 as 0.4.
+    On a DEX, or of an hour or more, it goes ``scale`` times 60 to 400 bps. Widths count a ``scale``
+    below 0.4 as 0.4.
     """
     if random.random() < _SHORT_EPISODES:
         typical = random.lognormal(math.log(_SHORT_MEDIAN_S), _SHORT_LOG_SD)
