@@ -85,8 +85,8 @@ class TrajectoryTask:
     """A stretch of a trajectory, asked for from its newest page on.
 
     Once its first page shows how much time a page has, what is older than a few more pages is left
-    to others, in slices, which follow from the rows alone: the ledger does not depend on the number
-    of workers. ``before`` was answered already. Pages go into the batch if it ``keeps_pages``.
+    to others, in slices that do not depend on the number of workers. ``before`` was answered
+    already. Pages go into the batch if it ``keeps_pages``.
     """
 
     stream: Trajectory

@@ -1,8 +1,7 @@
 """The log of event documents: a day is detected when it is first read, and kept a while.
 
-A day depends on the source, its date and the settings alone, so any page is the same after a
-restart and from any process. A document depends on no later row, so a partly known day is right up
-to ``known_until``.
+A day depends on the source, its date and the settings alone, so any process gives the same page. A
+document depends on no later row, so a partly known day is right up to ``known_until``.
 """
 
 from __future__ import annotations

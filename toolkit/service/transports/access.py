@@ -37,7 +37,7 @@ class Gate:
 
 
 class Capacity:
-    """ASGI middleware: lets requests through up to the gate's capacity, and refuses the others.
+    """ASGI middleware: refuses requests beyond the gate's capacity.
 
     WebSockets do not count, and are refused only while the gate is closing. Answers then have
     ``Connection: close``, and a request that the server cancels, or whose query polars ends for a

@@ -132,7 +132,7 @@ class Reply:
 
 
 class Post:
-    """Makes attempts one after another, over a connection that is kept open if possible.
+    """Makes attempts one after another, over one connection if possible.
 
     Others choose the addresses. So the connection goes to one that was checked, not to a name,
     redirects are not followed, and every attempt has a time limit. Only status and headers of the

@@ -1,9 +1,8 @@
 """Maintenance of a store's file: verification, a copy, and a rewrite in the order of its keys.
 
-A store of many small polls reads one trajectory many times slower than a sorted one, and freed
-space stays in the file. So a compaction copies the rows, sorted, into a new file, then what was
-committed meanwhile, and puts it in the old one's place. A killed process leaves the store as it
-was.
+A store of many small polls reads slower than a sorted one, and keeps freed space. So a compaction
+copies the rows, sorted, into a new file, then what was committed meanwhile, and puts it in the old
+one's place. A killed process leaves the store as it was.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Rows of many trajectories, some of these at a time: memory does not grow with their number.
 
-The file is opened anew for each group, so that writers get their turn. All groups are of one state,
-the rows there were when the scan was made. A compaction with later rows, or a group without the
-rows counted then, is an error.
+The file is opened anew for each group, so that writers get their turn. All groups are of the state
+at the scan. A compaction with later rows, or a group without the rows counted then, is an error.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ TIME_ALONE = ("ts",)
 
 
 def read_key(connection: duckdb.DuckDBPyConnection, family: Family) -> tuple[str, ...]:
-    """Read the key of a family's rows: ts and columns or fields of ``extra``, () for all values.
+    """Read the key of a family's rows: ts and columns or ``extra`` fields, () for all values.
 
     The service declares it, by default it is ts alone. Rows of one time with different keys are not
     revisions.

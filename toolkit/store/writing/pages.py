@@ -1,4 +1,4 @@
-"""The service's pages of trajectories, kept beside the store: rows can be read from them again.
+"""The service's pages of trajectories, kept beside the store to read rows from again.
 
 They are in a SQLite file such as ``rail.duckdb.pages``, one record per commit, written before the
 store's commit, which notes its number. A record of a higher number is of a killed process, and goes

@@ -1,8 +1,8 @@
 """Schedule of shocks, episodes, outages and funding dislocations, by kind and place.
 
-Prices and the truth are both made from it, so they cannot differ. At most one pulse or stretch is
-planted per slot of time. A slot is drawn from its own number, and what is planted in it ends in it.
-So any window is known by itself, and nothing of one kind overlaps.
+Prices and the truth are both made from it. At most one pulse or stretch is planted per slot of
+time. A slot is drawn from its own number, and what is planted in it ends in it. So any window is
+known by itself, and nothing of one kind overlaps.
 """
 
 from __future__ import annotations
