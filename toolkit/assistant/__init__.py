@@ -1,7 +1,7 @@
 """The statistics of a store as read-only tools for an assistant, by MCP: `rail mcp`.
 
-`tools` lists them, most made from the declaration of an analysis. `questions` asks a workspace,
-`answers` writes the result, and `server`, which alone imports the MCP SDK, serves them.
+`tools` lists them, `questions` asks a workspace, `answers` writes the result, and `server`, which
+alone imports the MCP SDK, serves them.
 """
 
 from toolkit.assistant.answers import ToolAnswer

@@ -44,11 +44,11 @@ _NO_INTERVAL = "none: these figures have no standard error"
 class ToolAnswer:
     """Rows and their basis.
 
-    ``n`` are the observations of the window and ``coverage`` is the fraction of it that is held,
-    each None if unknown or only in the rows. ``window`` is half-open by ``bounds``. At most
-    ``limit`` rows are shown; ``more``: further rows were not read. ``figure`` is a chart as JSON of
-    plotly. ``first`` are the columns shown by default, () for all, ``key`` those always shown. Of a
-    ``curve`` evenly spaced rows are shown.
+    ``n`` counts the observations of the window, ``coverage`` is its stored fraction, each None if
+    unknown or only in the rows. ``window`` is half-open by ``bounds``. At most ``limit`` rows are
+    shown, of a ``curve`` evenly spaced ones. With ``more`` further rows were not read. ``figure``
+    is plotly's JSON. ``first`` are the columns shown by default, () for all, ``key`` those always
+    shown.
     """
 
     rows: pl.DataFrame

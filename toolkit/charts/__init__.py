@@ -1,10 +1,9 @@
-"""Frame in, plotly figure out: trajectories, funding and events through time, and what is held.
+"""Plotly figures of frames: trajectories, funding and events through time, and coverage.
 
-A `Figure` names its window, number of rows and source, marks simulated data in the corner, never
-draws a line across a gap, and says when it shows fewer points than there are rows. Without
-anything to draw it is a sentence on what to do. A missing column, an unknown kind or state, or a
-parameter that is not allowed is an `InputError`. Templates are set per figure, plotly's default
-stays.
+A `Figure` names its window, number of rows and source, marks simulated data, never draws a line
+across a gap, and says when it shows fewer points than rows. Without anything to draw it says what
+to do. A missing column, an unknown kind or state, or a parameter that is not allowed is an
+`InputError`. Plotly's default template stays.
 """
 
 from toolkit.charts.coverage import coverage_chart

@@ -55,10 +55,9 @@ def coverage_chart(
     Returns
     -------
     Figure
-        One bar trace per state, named with the state's share of the window's seconds. The window is
-        cut into at most 1,000 buckets. In a bucket of several states each takes its share of the
-        height. A state other than held with less than 5 % of a bucket is also marked below the
-        strip.
+        One bar trace per state, named with its share of the window's seconds. In each of at most
+        1,000 buckets a state takes its share of the height. A state other than held with less than
+        5 % of a bucket is also marked below.
 
     Examples
     --------

@@ -55,11 +55,11 @@ def event_lanes(
     source, subject, timezone, theme
         As for `event_timeline`.
     zoom
-        The stretch of the lanes, marked in the strip: the whole window by default.
+        The stretch of the lanes, by default the window.
     at
         A time (s, Unix UTC) to mark by a line through all lanes.
     lanes
-        The most lanes: one for each symbol with the most events, the last for all others.
+        The most lanes: one per symbol, most events first, the last for all others.
     bars
         The most bars. Events of one lane and family that opened at nearly the same time share one,
         from the first opening to the last close; the more bars, the wider "nearly".
@@ -67,11 +67,10 @@ def event_lanes(
     Returns
     -------
     Figure
-        A trace of the strip per family, named with its number of events open in the stretch, then
-        one of bars per family. The ``customdata`` of a bar is the ``event_id`` of its largest
-        event, without tags. A bar of many events is darker. The subtitle counts events and bars,
-        and events that were only updated, which have no end to draw. Raises `InputError` for a zoom
-        outside of the window.
+        Per family a trace of the strip, named with its number of events open in the stretch, then
+        one of bars. The ``customdata`` of a bar is the ``event_id`` of its largest event, without
+        tags. A bar of many events is darker. The subtitle counts events, bars, and events that were
+        only updated, which are not drawn. Raises `InputError` for a zoom outside of the window.
 
     Examples
     --------

@@ -48,8 +48,8 @@ def league_chart(
     Returns
     -------
     Figure
-        A trace of bars per family, with the interval of each raw rate that has one, and marks at
-        the rates shrunk toward the family's mean.
+        Per family a trace of bars, with the intervals of the raw rates, and marks at the shrunk
+        rates.
 
     Examples
     --------
@@ -180,9 +180,9 @@ def survival_chart(
     Returns
     -------
     Figure
-        A stepped line per group with its band, and below them the events of each group at risk at
-        some ages. A line ends where survival is not known. Of more than 300 ages of a group 300 are
-        drawn, and the subtitle says so. Raises `InputError` for more than six groups.
+        A stepped line per group with its band, and below them the events at risk at some ages. A
+        line ends where survival is not known. At most 300 ages per group are drawn, and the
+        subtitle says so. Raises `InputError` for more than six groups.
 
     Examples
     --------

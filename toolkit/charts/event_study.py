@@ -38,13 +38,13 @@ def event_study_chart(
     source, theme
         As for `spread_chart`.
     subject
-        What the events are, for the heading.
+        The events, in words.
 
     Returns
     -------
     Figure
         Lines of the mean and the median by the time since the event, the band with half of the
-        paths, and the 95 % band of the mean, if any. Hovering shows n.
+        paths, and the 95 % band of the mean, if any.
 
     Examples
     --------
@@ -203,8 +203,8 @@ def payoff_chart(
     Figure
         A box per delay after detection (5, 25, 50, 75 and 95 % quantiles) of gross payoffs and,
         with a fee table, of net ones, each beside its mean with a 95 % band. A line is the mean of
-        all events, including those over by then, which pay nothing. The events taken and their
-        share are below each delay. Raises `InputError` for rows of several groups.
+        all events: those over by then pay nothing. The events taken and their share are below.
+        Raises `InputError` for rows of several groups.
 
     Examples
     --------

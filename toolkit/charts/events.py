@@ -58,19 +58,19 @@ def event_timeline(
         ``legs``, ``t_open``, ``t_close`` (s, Unix UTC), ``duration_s``, ``kind`` and ``peak``
         (percent, of funding percent per 8 h).
     start, end
-        The window ``[start, end)`` in Unix seconds. Bars are cut to it, events outside it are not
+        The window ``[start, end)`` in Unix seconds. Bars are cut to it, events outside are not
         counted.
     source, timezone, theme, subject
         As for `spread_chart`. ``subject`` names the events.
     limit
-        The most events drawn: the largest of each family by peak, in turns.
+        The most events drawn: the largest by peak, families in turn.
 
     Returns
     -------
     Figure
         One bar trace per family with events. A pattern marks durations that were not observed: "/"
-        is still open, drawn as far as known; "x" lost its close, drawn to its next opening; "\" has
-        no opening, drawn from the window's start. Events that were only updated are counted in the
+        is open, drawn as far as known; "x" lost its close, drawn to its next opening; "\" has no
+        opening, drawn from the window's start. Events that were only updated are counted in the
         subtitle.
 
     Examples
@@ -121,11 +121,10 @@ def activity_chart(
     ----------
     events
         Documents as `Store.events` returns them, in any order: ``family``, ``event_type`` and
-        ``ts`` (s, Unix UTC). Those that open an event are counted, see
-        `toolkit.statistics.events.documents.opens`.
+        ``ts`` (s, Unix UTC). Those that open an event are counted.
     start, end
-        The window ``[start, end)`` in Unix seconds. In more than 400 hours, events are counted by 6
-        hours, day or week.
+        The window ``[start, end)`` in Unix seconds. Above 400 hours, events are counted by 6 hours,
+        day or week.
     source, subject, timezone, theme
         As for `event_timeline`.
     before
@@ -134,8 +133,8 @@ def activity_chart(
     Returns
     -------
     Figure
-        One bar trace per family, named with its number of events. Hours are whole UTC hours: the
-        first and the last may extend beyond the window.
+        One bar trace per family, named with its number of events. Hours are whole UTC hours, and
+        may extend beyond the window.
 
     Examples
     --------

@@ -113,17 +113,17 @@ _WITHOUT_PLOTLY = (
 class Figure(go.Figure):  # type: ignore[misc]  # plotly ships no types
     """A `plotly.graph_objects.Figure` that every notebook shows, without extension or network.
 
-    As the value of a cell, or by `show`, it offers three forms whatever plotly's renderer: plotly's
-    JSON, HTML with scripts, and its title as text. Otherwise it is plotly's.
+    Whatever plotly's renderer, it offers three forms: plotly's JSON, HTML with scripts, and its
+    title as text.
 
-    plotly.js (4.8 MB) is in the HTML of a notebook's first figure, to which the others refer, and
-    is sent again when that cell is run again or deleted, after a reload, and in a new kernel. If
-    the output with plotly.js is cleared by hand, the others stay until the notebook is closed, and
-    then become a sentence on what to do. Outside a kernel, and in Colab, each figure carries it.
+    plotly.js (4.8 MB) is in the HTML of a notebook's first figure, and is sent again when that cell
+    is run again or deleted, after a reload, and in a new kernel. If that output is cleared by hand,
+    the other figures become a sentence on what to do once the notebook is closed. Outside a kernel,
+    and in Colab, each figure carries plotly.js.
 
     With the template ``rail``, the default of charts, the HTML follows the page's light or dark
     theme (JupyterLab, VS Code, exported HTML), elsewhere the browser's. Other templates fix the
-    colours. A front end that draws plotly's JSON itself draws ``rail`` light.
+    colours. A front end that draws the JSON itself draws ``rail`` light.
 
     Examples
     --------

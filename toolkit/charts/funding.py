@@ -64,12 +64,12 @@ def funding_chart(
     unit
         The differential's unit, one of `toolkit.charts.FUNDING_UNITS`.
     cost_bps
-        The cost of a round trip (bps of one leg's notional). With it a further line is the carry
-        less that cost, with ``funding_only`` the funding less it.
+        The cost of a round trip (bps of one leg's notional). A further line is the carry, with
+        ``funding_only`` the funding, less it.
     source, timezone, theme
         As for `spread_chart`.
     points
-        The most steps drawn in either plot. Extremes are kept, and the subtitle has both counts.
+        The most steps drawn in either plot, extremes included.
     prices, funding_only
         As for `toolkit.statistics.funding.carry`.
 
@@ -78,9 +78,8 @@ def funding_chart(
     Figure
         Stepped lines: sell rate less buy rate (in the unit), broken where a leg has no rate in
         force, funding received since ``start`` (bps of one leg's notional), and the carry at each
-        settlement, by `toolkit.statistics.funding.carry`. What is not known is left out, with the
-        reason in the subtitle. If the service sends only its own ``differential_pct_8h``: that
-        alone, without carry.
+        settlement, by `toolkit.statistics.funding.carry`. The subtitle has the reason for what is
+        not known. If the service sends only its own ``differential_pct_8h``, that is drawn alone.
 
     Raises
     ------
@@ -93,10 +92,8 @@ def funding_chart(
     >>> frame = pl.DataFrame({"ts": [28800, 57600], "buy_rate": [0.0, 0.0],
     ...                       "sell_rate": [1e-4, 2e-4], "buy_interval_hours": [None, None],
     ...                       "sell_interval_hours": [8.0, 8.0]})
-    >>> from toolkit.market import Trajectory
-    >>> pair = Trajectory.parse("BTC_USDT:KRAKEN.spot:KRAKEN.futures", Family.FUNDING)
-    >>> figure = funding_chart(frame, trajectory=pair, start=0, end=57600,
-    ...                        source=Source("replay", "depeg"))
+    >>> figure = funding_chart(frame, trajectory="funding/BTC_USDT:KRAKEN.spot:KRAKEN.futures",
+    ...                        start=0, end=57600, source=Source("replay", "depeg"))
     >>> [line.y.round(4).tolist() for line in figure.data]
     [[0.01, 0.01], [0.0, 1.0, 3.0]]
     """
@@ -271,8 +268,8 @@ def rate_chart(
 
     ``frame`` has ``ts`` (s, Unix UTC) and ``funding_apr_pct`` (percent a year, simple, nullable),
     one row per time, as `toolkit.statistics.funding.rates_in_force.with_apr` adds it. The other
-    parameters and the errors are those of `toolkit.charts.spread_chart`. Without rows in the
-    window: a figure with a sentence.
+    parameters and the errors are those of `toolkit.charts.spread_chart`. Without rows in the window
+    it is a sentence.
 
     >>> frame = pl.DataFrame({"ts": [0, 60], "funding_apr_pct": [10.0, 11.0]})
     >>> figure = rate_chart(frame, trajectory="snapshot-funding/BTC_USD:X.futures",

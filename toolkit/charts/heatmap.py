@@ -50,10 +50,9 @@ def funding_heatmap(
     -------
     Figure
         A heat map with a row per trajectory, the first on top, and a column per bucket, unfilled
-        where nothing is known. The colours reach their ends at 54.75 % a year, as those of
-        `funding_matrix`. Their scale is drawn where ``showscale`` of the trace is set. Hovering
-        shows the rate and the bucket's coverage. Raises `InputError` for another unit or more than
-        50,000 cells.
+        where nothing is known. The colours reach their ends at 54.75 % a year, as in
+        `funding_matrix`. Their scale is drawn if the trace's ``showscale`` is set. Raises
+        `InputError` for another unit or more than 50,000 cells.
 
     Examples
     --------
@@ -158,8 +157,8 @@ def event_hours_chart(
     Returns
     -------
     Figure
-        A heat map, Monday on top, unfilled where the log covers that hour of no week. Hovering
-        shows the mean, its interval and the weeks. Raises `InputError` for rows of several groups.
+        A heat map, Monday on top, unfilled where the log covers that hour of no week. Raises
+        `InputError` for rows of several groups.
 
     Examples
     --------
@@ -209,7 +208,7 @@ def week_chart(
 ) -> Figure:
     """Draw the 168 hours of a week as `heat_cells`, Monday on top.
 
-    ``hover`` is the template of a value, beside which its interval and its weeks are shown.
+    ``hover`` is the template of a value, shown with its interval and weeks.
     """
     rows = frame.sort("weekday", "hour").partition_by("weekday", maintain_order=True)[::-1]
     hovers = [
@@ -263,14 +262,13 @@ def spread_hours_chart(
     frame
         What `toolkit.statistics.spread.hour_of_week` returns for one trajectory.
     source, timezone, theme
-        As for `spread_chart`. Hours are those of UTC, the zone is that of the window shown.
+        As for `spread_chart`. Hours are of UTC, the zone is the window's.
 
     Returns
     -------
     Figure
         A heat map, Monday on top, with colours centred on 0, unfilled where that hour of no week
-        has a row. Hovering shows the mean, its 95 % interval and the weeks. Raises `InputError` for
-        rows of several trajectories.
+        has a row. Raises `InputError` for rows of several trajectories.
 
     Examples
     --------
@@ -336,8 +334,8 @@ def cooccurrence_chart(
     source, timezone, theme
         As for `spread_chart`.
     after
-        Count only pairs in which the column's event opened after the row's. By default either may
-        be first, and the map is symmetric.
+        Count only pairs in which the column's event opened after the row's. By default the order
+        does not count.
     subject
         The events shown, in words.
     limit
@@ -349,8 +347,7 @@ def cooccurrence_chart(
         A heat map with a row and a column per group, the first on top. A cell is the ratio of pairs
         to those expected, on a logarithmic scale from 1/8 to 8, grey where the ratio is within its
         band of chance, and unfilled without a ratio. Cells with a q-value below 0.05 are marked.
-        Hovering shows the counts, the ratio with its band, and the q-value. Raises `InputError` for
-        two rows of one pair in one order.
+        Raises `InputError` for two rows of one pair in one order.
 
     Examples
     --------

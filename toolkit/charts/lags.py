@@ -30,7 +30,7 @@ def lags_chart(
     Parameters
     ----------
     frames
-        By the name of its line, what `toolkit.statistics.spread.cross_correlation` or
+        By line name, what `toolkit.statistics.spread.cross_correlation` or
         `toolkit.statistics.spread.hayashi_yoshida` returns for one trajectory.
     source, theme
         As for `spread_chart`.
@@ -41,9 +41,9 @@ def lags_chart(
     -------
     Figure
         One line per frame by the lag (s), with gaps where the correlation is null. If it is higher
-        on the right of 0 than on the left, the buy leg leads. Shaded is the 95 % band of chance of
-        the first frame that has one. Hovering shows n: pairs of returns, or the prices of both
-        legs. Raises `InputError` for no frame or several trajectories.
+        at positive lags than at negative ones, the buy leg leads. The 95 % band of chance of the
+        first frame that has one is shaded. Raises `InputError` for no frame or several
+        trajectories.
 
     Examples
     --------

@@ -49,7 +49,7 @@ def downsample(
     ----------
     frame
         Any columns, ``columns`` and ``ts`` numeric. Rows are sorted by ``ts``, those of equal
-        ``ts`` keep their order. A frame of at most ``points`` rows is returned whole.
+        ``ts`` keep their order. Up to ``points`` rows are returned whole.
     columns
         The columns that keep their extremes. NaN counts as null.
     points
@@ -59,8 +59,7 @@ def downsample(
     -------
     pl.DataFrame
         The frame's columns, sorted by ``ts``, with the global minimum and maximum of each column. A
-        null stretch as long as two buckets leaves a null row, a shorter one may vanish (the charts
-        mark breaks before they downsample).
+        null stretch as long as two buckets leaves a null row, a shorter one may vanish.
 
     Raises
     ------
@@ -69,7 +68,6 @@ def downsample(
 
     Notes
     -----
-    One pass over the rows: 1,000,000 rows and one or three columns take 25 to 50 ms.
     Method: M4/min-max aggregation, Jugel et al., "M4: A Visualization-Oriented Time Series Data
     Aggregation", PVLDB 7(10), 2014.
 
@@ -138,7 +136,7 @@ _GRAIN = 1000
 
 @dataclass(frozen=True, slots=True)
 class DrawnRows:
-    """What is drawn of a window (``frame``), how many rows it has, and how much was observed.
+    """The rows drawn of a window (``frame``), and how many it has.
 
     ``coverage`` is the row of `toolkit.statistics.quality.coverage` for the main column, None
     without a row in the window. ``joined`` counts that column's gaps too short to be seen.
@@ -182,10 +180,10 @@ def rows_to_draw(
 ) -> DrawnRows:
     """Select at most ``points`` rows of the window, and mark where each column's line breaks.
 
-    A line breaks where two rows are more than 1.5 steps apart, and at a null, NaN or infinity. In a
-    window with more than ``points`` rows, only breaks longer than a thousandth of it count: at the
-    line's own grain a shorter one would be drawn far too wide. n and coverage are of the first of
-    ``columns``. With ``polls`` coverage is by polls, for rows kept from snapshots.
+    A line breaks where two rows are more than 1.5 steps apart, and at a null, NaN or infinity. Of
+    more than ``points`` rows, only breaks longer than a thousandth of the window count, as a
+    shorter one would be drawn far too wide. n and coverage are of the first of ``columns``. With
+    ``polls`` coverage is by polls.
 
     >>> frame = pl.DataFrame({"ts": [0, 60, 240, 300, 999], "price": [1.0, 2.0, 3.0, 4.0, 5.0]})
     >>> rows = rows_to_draw(frame, ["price"], Interval(0, 400), step_s=None, points=50)

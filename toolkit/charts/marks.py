@@ -58,7 +58,7 @@ def checked_thresholds(thresholds_bps: object) -> None:
 def events_of(events: pl.DataFrame, trajectory: Subject) -> pl.DataFrame:
     """Select the spread documents between the trajectory's two legs, and add ``sign``.
 
-    The sign is -1 for an event that buys the trajectory's sell leg, that is of a negative spread.
+    The sign is -1 for an event that buys the trajectory's sell leg.
 
     >>> events = pl.DataFrame({"family": ["spread"] * 2, "symbol": ["A_B"] * 2,
     ...                        "buy_exchange": ["X", "Y"], "buy_market": ["spot"] * 2,
@@ -94,8 +94,8 @@ def lifetime_shapes(
     """Shade the time with an event open in the lower plot.
 
     An event without an opening is shaded from the window's start, one without a close to where its
-    log is known, by ``logs``. One that opened again, and whose end is not known, is not shaded.
-    Stretches less than a pixel apart are joined.
+    log is known, by ``logs``. One that opened again without a known end is not shaded. Stretches
+    less than a pixel apart are joined.
     """
     ends_unknown = (pl.col("kind") == "reopened") & pl.col("duration_s").is_null()
     found = event_lifecycles(events, *view.window, logs=logs).filter(~ends_unknown)

@@ -107,10 +107,9 @@ def funding_matrix(
     -------
     Figure
         A heat map with colours centred on 0 and, up to 300 cells, a trace with the exact numbers. A
-        cell without a rate is unfilled. A leg without a known rate or interval is counted in the
-        subtitle. The colours reach their ends at `FULL_COLOUR_PCT_8H`, whatever the rates, and the
-        subtitle has that size in the unit. Raises `InputError` for another unit or two rows of one
-        leg.
+        cell without a rate is unfilled. The subtitle counts legs without a known rate or interval.
+        The colours always reach their ends at `FULL_COLOUR_PCT_8H`. Raises `InputError` for another
+        unit or two rows of one leg.
 
     Examples
     --------
@@ -248,7 +247,7 @@ def heat_cells(
 ) -> go.Heatmap:
     """Draw values as cells, the first row at the bottom, unfilled where NaN.
 
-    ``below`` is the custom data of the cells, ``ends`` the values of the first and the last colour.
+    ``below`` is the cells' custom data, ``ends`` the values of the first and last colour.
     """
     return go.Heatmap(
         z=values,
@@ -299,19 +298,18 @@ def spread_matrix(
     source, timezone, theme
         As for `spread_chart`.
     heading
-        Whether to draw the title with symbol, time and source.
+        Whether to draw the title.
     filled
-        Whether to derive absent pairs from others. Pass False for figures net of costs, which
-        neither change sign nor add up.
+        Whether to derive absent pairs from others. Figures net of costs need False, as they neither
+        change sign nor add up.
 
     Returns
     -------
     Figure
-        A heat map and a trace with its numbers. As the log spread is 10,000 ln(sell / buy), the
-        opposite orientation has the opposite sign, and two pairs of one time that share a leg add
-        up to a third. Absent pairs are derived in this way, and hovering says so. The colours reach
-        their ends at `FULL_COLOUR_BPS`. A cell without a known spread is unfilled. Raises
-        `InputError` for two rows of one pair.
+        A heat map and a trace with its numbers. As the log spread is 10,000 ln(sell / buy), absent
+        pairs are derived: the opposite orientation has the opposite sign, and two pairs of one time
+        that share a leg add up to a third. The colours reach their ends at `FULL_COLOUR_BPS`. A
+        cell without a known spread is unfilled. Raises `InputError` for two rows of one pair.
 
     Examples
     --------

@@ -64,51 +64,48 @@ def spread_chart(
         and ``sell_price`` (quote), ``spread_log_bps`` (bps, 1e4 ln(sell / buy)), the numbers
         nullable. A null, NaN, infinity or gap breaks the line.
     source
-        The source of the rows. Simulated data and replays are marked in the corner.
+        The source of the rows. Simulated data and replays are marked.
     trajectory
         The trajectory of the rows, or its key: by default the frame's ``trajectory``.
     start, end
-        The window ``[start, end)``, as `toolkit.market.parse_ts` reads times: by default the
-        frame's own. Rows outside are not drawn and not counted.
+        The window ``[start, end)``, as `toolkit.market.parse_ts` reads times, by default the
+        frame's. Rows outside are not counted.
     step_s
-        Seconds between rows, by default the commonest distance in the window. Rows more than 1.5
-        steps apart have a gap between them.
+        Seconds between rows, by default the commonest distance. More than 1.5 steps are a gap.
     polls
-        For a series kept from snapshots the answered polls, from `Store.polls`: coverage is then by
-        polls, see `toolkit.statistics.quality.polls.poll_count`.
+        The answered polls of a series from snapshots, from `Store.polls`: coverage is then by
+        polls.
     thresholds_bps
         Values (log bps, signed) at which to draw a dashed line.
     episodes
         Stretches to shade in grey, as `toolkit.statistics.spread.episodes` returns them:
         ``start_ts`` and ``end_ts`` (s, Unix UTC).
     events
-        Documents as `Store.events` returns them, of any events. Those of a spread between the two
-        legs, in either orientation, are shaded from opening to close, and each opening is marked at
-        its size. Read them over `toolkit.statistics.events.documents_window` to include openings
-        from before the window. An event without its opening is shaded from the window's start.
+        Documents as `Store.events` returns them. Spreads between the two legs, in either
+        orientation, are shaded from opening to close, and each opening is marked at its size. Read
+        them over `toolkit.statistics.events.documents_window` to include openings from before the
+        window. An event without its opening is shaded from the window's start.
     logs
-        The logs of the events, from `toolkit.store.event_logs`. An event that has not closed is
-        shaded until its log's ``known_until``, by default to the window's end.
+        From `toolkit.store.event_logs`. An open event is shaded until its log's ``known_until``, by
+        default to the window's end.
     legs
-        ``above``: the legs' prices above the spread. ``below``: the spread on top and large, their
-        prices below. ``from_mean``: the same with each price's distance from its mean over the
-        window (bps, 1e4 ln(price / mean price)). ``none``: the spread alone.
+        The place of the prices: ``above``, ``below`` or ``none``. ``from_mean`` is below, with each
+        price's distance from its mean over the window (bps, 1e4 ln(price / mean price)).
     distribution
-        Whether to draw the distribution of the window's spreads at the right, over all rows.
+        Whether to draw the distribution of all spreads of the window at the right.
     timezone
         The zone of the time axis, UTC or an IANA name. Lines break where its clock changes.
     theme
         ``light`` or ``dark``. By default a notebook follows its viewer, anything else is light.
     points
-        The most rows drawn, extremes included. The subtitle has both counts, n (rows with a spread)
-        and coverage. If not all rows are drawn, gaps under a thousandth of the window are joined
-        and counted.
+        The most rows drawn, extremes included. If not all are drawn, gaps under a thousandth of the
+        window are joined and counted.
 
     Returns
     -------
     Figure
-        Three lines drawn from the same rows: buy leg, sell leg, spread (the spread first where it
-        is on top), then the thresholds and the openings, if any.
+        Three lines from the same rows: buy leg, sell leg, spread (first where it is on top), then
+        thresholds and openings, if any. The subtitle has n (rows with a spread) and coverage.
 
     Raises
     ------
@@ -120,15 +117,10 @@ def spread_chart(
     --------
     >>> frame = pl.DataFrame({"ts": [0, 60], "buy_price": [100.0, 100.0],
     ...                       "sell_price": [101.0, 100.0], "spread_log_bps": [99.5, 0.0]})
-    >>> from toolkit.market import Trajectory
-    >>> pair = Trajectory.parse("BTC_USD:COINBASE.spot:KRAKEN.spot")
-    >>> figure = spread_chart(frame, trajectory=pair, start=0, end=120,
-    ...                       source=Source("replay", "depeg"))
+    >>> figure = spread_chart(frame, trajectory="BTC_USD:COINBASE.spot:KRAKEN.spot", start=0,
+    ...                       end=120, source=Source("replay", "depeg"), thresholds_bps=[50])
     >>> [line.name for line in figure.data]
-    ['buy COINBASE.spot', 'sell KRAKEN.spot', 'log spread, sell over buy']
-    >>> spread_chart(frame, trajectory=pair, start=0, end=120, source=Source("replay", "depeg"),
-    ...              thresholds_bps=[50]).data[-1].name
-    'threshold +50 bps'
+    ['buy COINBASE.spot', 'sell KRAKEN.spot', 'log spread, sell over buy', 'threshold +50 bps']
     """
     if legs not in LEGS:
         raise InputError("legs", legs, LEGS)
@@ -294,9 +286,9 @@ BESIDE = 0.9
 
 
 def distribution_bars(frame: pl.DataFrame, column: str, window: Interval, yaxis: str) -> go.Bar:
-    """Draw a histogram of the finite values of a window, in 60 steps, as bars from the right axis.
+    """Draw a histogram of a window's finite values, in 60 steps, as bars from the right axis.
 
-    The length of a bar is its share of the rows with a value. Without a value there is no bar.
+    A bar's length is its share of the rows with a value. Without values there are no bars.
 
     >>> frame = pl.DataFrame({"ts": [0, 60, 120, 180], "bps": [1.0, 1.0, 2.0, None]})
     >>> bars = distribution_bars(frame, "bps", Interval(0, 240), "y2")

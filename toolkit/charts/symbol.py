@@ -53,7 +53,7 @@ def symbol_chart(
         nullable).
     funding
         One row per leg and change of its rate: ``leg``, ``ts`` and ``apr_pct`` (percent a year in
-        force from ``ts`` on, positive: longs pay, null: none).
+        force from ``ts`` on; positive: longs pay; null: none).
     lifecycles
         As for `event_timeline`, with ``event_id`` (String).
     symbol
@@ -66,16 +66,14 @@ def symbol_chart(
         ``price``, or ``from_median``: 1e4 ln(price / median of the legs at that time) in bps, at
         times with prices of two legs.
     points
-        About the most price rows drawn. Extremes are kept.
+        About the most price rows drawn, extremes included.
 
     Returns
     -------
     Figure
-        A line for each leg above, its rate in the same colour in the middle, and a bar for each
-        event below, one row per family, over one time axis. One hover box lists the legs, the
-        dearest first, each with the time of its row. Without rates or events, prices take the room.
-        The ``customdata`` of a bar is its ``event_id``, without tags. Raises `InputError` for two
-        rows of one leg and ts.
+        A line per leg above, its rate in the same colour in the middle, and a bar per event below,
+        one row per family. Hovering lists the legs, the dearest first. The ``customdata`` of a bar
+        is its ``event_id``, without tags. Raises `InputError` for two rows of one leg and ts.
 
     Examples
     --------

@@ -1,9 +1,8 @@
 """Plotly templates for light and for dark backgrounds, and the colours in them.
 
 Importing this module registers ``rail_light``, ``rail_dark`` and ``rail``, which is light and
-marked so that a notebook may follow its viewer. Plotly's default stays. Tests measure a contrast of
-at least 3:1 to the background, and that the colours differ under the three kinds of colour
-blindness. A line has the same hue in either theme.
+marked so that a notebook may follow its viewer. Colours have a contrast of at least 3:1 to the
+background, and differ under the three kinds of colour blindness.
 """
 
 from __future__ import annotations

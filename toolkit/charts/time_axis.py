@@ -1,6 +1,6 @@
 """Unix seconds on plotly's date axis, in the wall clock of a chosen zone.
 
-Times are drawn from text, since plotly.js shows numbers on a date axis in the browser's zone.
+Times are text, since plotly.js shows numbers in the browser's zone.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def clock_text(ts: pl.Series, timezone: str) -> pl.Series:
 def clock_moment(clock: dt.datetime, timezone: str) -> float:
     """Return the Unix seconds at which the zone's clock shows a time.
 
-    In an hour that comes twice it is the first, and a skipped hour continues the one before.
+    Of an hour that comes twice it is the first. A skipped hour continues the one before.
 
     >>> clock_moment(dt.datetime(1970, 1, 1, 9, 0, 30), "Asia/Tokyo")
     30.0

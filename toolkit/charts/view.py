@@ -41,8 +41,8 @@ def with_subject(
 ) -> tuple[pl.DataFrame, Subject]:
     """Return the frame with its trajectory's key in each row, and the trajectory.
 
-    ``trajectory`` is by default the frame's column of that name. Raises `InputError` for rows of
-    several trajectories or of another one, for another family, and where neither names one.
+    ``trajectory`` is by default that of the frame. Raises `InputError` for rows of several
+    trajectories or of another one, for another family, and if neither names one.
 
     >>> rows = pl.DataFrame({"trajectory": ["BTC_USD:KRAKEN.spot"], "ts": [0]})
     >>> with_subject(rows, None, Family.PRICE)[1].key

@@ -1,8 +1,7 @@
 # ruff: noqa: D102 - what each kind of option does is described once, in `Option`
-"""Declared choices of a page: each is a widget, a parameter of the link, a filter and Python.
+"""Choices of a page, declared once: each is a widget, a parameter of the link, a filter and Python.
 
-A page declares its `Option` values once, in a `Choices`. A run follows the link, draws the widgets,
-reads their values and writes the link.
+A run follows the link, draws the widgets, reads their values and writes the link.
 """
 
 from __future__ import annotations
@@ -29,10 +28,9 @@ class PageLink:
     def to_follow(self, *widgets: str, ready: bool = True) -> dict[str, str] | None:
         """Return the parameters that the widgets must take over, None if nothing is new.
 
-        ``widgets`` are the keys of those that always have a value: if a run ended before one was
-        drawn, as with a locked store, Streamlit forgets it, and it is read again. ``ready`` is
-        whether the values are still allowed. A page opened again without parameters follows its
-        previous link.
+        ``widgets`` are the keys of those that always have a value: Streamlit forgets one that a run
+        did not draw, so it is read again. ``ready`` is whether the values are still allowed. A page
+        opened again without parameters follows its previous link.
         """
         ready = ready and all(st.session_state.get(key) is not None for key in widgets)
         params = {name: st.query_params[name] for name in self.names if name in st.query_params}
@@ -73,10 +71,9 @@ class Option:
     """One choice of a page.
 
     ``name`` is its parameter in the link, ``usual`` the value that the link leaves out, ``looks``
-    further arguments of its widget. As a filter it has the ``argument`` of
+    further arguments of its widget. A filter has the ``argument`` of
     `toolkit.workspace.Workspace.screen` that takes its value, or the condition ``where`` with a
-    place for it, which filters the page's rows and appears in its Python. The usual value filters
-    nothing.
+    place for it, for the page's rows and its Python. The usual value filters nothing.
     """
 
     name: str
@@ -303,8 +300,8 @@ class Choices:
     ) -> None:
         """Fill the widgets from a link that the page did not write itself.
 
-        ``read_also`` reads the parameters ``also``. ``besides`` are defaults of the link. Without a
-        new link each value stays as far as it is still allowed.
+        ``read_also`` reads the parameters ``also``. ``besides`` are the link's defaults. Without a
+        new link, values that are still allowed stay.
         """
         state = st.session_state
         params = self._to_follow(ready=ready)

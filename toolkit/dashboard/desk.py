@@ -185,7 +185,7 @@ def show_leaving() -> None:
 
 
 def plan_words(loads: pl.DataFrame, streams: pl.DataFrame) -> Markdown:
-    """Format the plan, its quota and its delay, as far as the service sent them.
+    """Format the plan, its quota and its delay, as far as known.
 
     >>> loads = pl.DataFrame({"plan": ["builder"], "quota": [600], "quota_window_s": [60]})
     >>> streams = pl.DataFrame({"delay_s": [0, 30]})

@@ -107,9 +107,9 @@ class Tries:
 class Door:
     """The middleware. ``names`` are the host names of the dashboard, such as a proxy's.
 
-    With ``password`` only the health check passes without a session. Without one the pages ask for
-    the login, and it only refuses unknown names. Sessions are cookies signed with a key of this
-    run. ``clock`` returns Unix seconds.
+    With ``password`` only the health check passes without a session. Without one it only refuses
+    unknown names, and pages ask for the login. Sessions are cookies signed with a key of this run.
+    ``clock`` returns Unix seconds.
     """
 
     def __init__(

@@ -68,8 +68,7 @@ def hand_over(
 ) -> None:
     """Offer rows as CSV and Parquet files, written on a click, and the Python that gives them.
 
-    ``name`` is the files' name without its ending. ``of`` distinguishes the buttons if a page has
-    several of each.
+    ``name`` is the files' name without its ending. ``of`` distinguishes buttons of one page.
     """
     with place, st.container(horizontal=True, gap="small", width="content"):  # on a phone, one line
         for words, write in _WRITERS.items():

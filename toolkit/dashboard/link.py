@@ -34,7 +34,7 @@ EARLIEST, LATEST = 0, 4_102_444_800
 class Choice:
     """A trajectory's key and a window of whole minutes.
 
-    With a preset the window ends at the newest row, and its link moves on with the rows.
+    With a preset the window always ends at the newest row.
 
     >>> Choice("BTC_USD:KRAKEN.spot", Interval(0, 60)).params
     {'trajectory': 'BTC_USD:KRAKEN.spot', 'start': '1970-01-01T00:00Z', 'end': '1970-01-01T00:01Z'}
@@ -78,8 +78,8 @@ def read_link(params: Mapping[str, str], catalogue: pl.DataFrame) -> tuple[Choic
     """Read a link: a choice that can be shown, and a sentence for each wrong parameter.
 
     ``params`` has ``trajectory`` (key), and ``window`` (a preset) or ``start`` and ``end`` (ISO
-    8601 UTC or Unix seconds), each optional. ``catalogue`` is `Store.catalogue`, with a row at
-    least. A sentence says what is wrong and what the page shows instead.
+    8601 UTC or Unix seconds), each optional. ``catalogue`` is `Store.catalogue`, with at least one
+    row.
 
     >>> catalogue = pl.DataFrame({"stream": ["a"], "kind": ["spread"], "first_ts": [0],
     ...                           "last_ts": [540], "step_s": [60], "served_at": [600]})
@@ -140,7 +140,7 @@ def zoom_text(zoom: Interval) -> str:
 
 
 def read_zoom(params: Mapping[str, str], wrong: list[Markdown]) -> Interval | None:
-    """Read the stretch that a link zooms to, None for the whole window or, with a fault, a bad one.
+    """Read the stretch that a link zooms to: None for the whole window or, with a fault, a bad one.
 
     >>> wrong: list[Markdown] = []
     >>> read_zoom({"zoom": "1970-01-01T00:00Z/1970-01-01T00:01:30Z"}, wrong), wrong

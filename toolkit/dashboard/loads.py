@@ -1,7 +1,7 @@
 """Loads and a `rail follow` that pages start, with their progress on every page.
 
-One load runs at a time per store, in a thread that outlives its page. Without a known service, a
-page shows the command instead.
+Each store has one load at a time, in a thread that outlives its page. Without a known service a
+page shows the command.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class Follower:
 def address_to_ask(asked: str | None) -> str | None:
     """Return the local service that was last asked, None where the settings name another.
 
-    A store may be somebody else's, so an address in it gets no key unless it is of this machine.
+    An address in somebody else's store gets no key unless it is of this machine.
     """
     if os.environ.get("RAIL_BASE_URL") or not asked or not is_loopback(urlsplit(asked).hostname):
         return None

@@ -1,7 +1,6 @@
 """Reading of the store by pages: opened per query, and cached until it changes.
 
-Readings are cached by the file's *version*, rows and statistics of a trajectory by the version of
-that trajectory alone.
+The key is the file's *version*, or for rows and statistics that of the trajectory.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ class StoreState:
     """The state of a store at one version: its source, streams (`Store.catalogue`) and loads.
 
     ``log_stretches`` are `toolkit.store.held_stretches` of its event logs. ``published`` is the
-    address of the read-only publication that the file is a copy of, "" for a store.
+    address of the publication that the file is a copy of, "" for a store.
     """
 
     path: Path
@@ -82,9 +81,8 @@ class StoreState:
     def versions(self) -> dict[str, StreamVersion]:
         """The version of each stream, which changes with every commit of its rows alone.
 
-        As rows are only appended it is their number and the time of the last request, with the
-        first load, which identifies the file, and the wire profiles of all loads, which
-        `rail store remap` changes.
+        It is the number of rows, which are only appended, the time of the last request, the first
+        load, which identifies the file, and the wire profiles, which `rail store remap` changes.
         """
         first = self.loads.select("started_at", "served_at", "base_url", "schema_hash").tail(1)
         profiles = self.loads["profile_hash"].unique().sort().to_list()

@@ -1,7 +1,6 @@
 """Saved views: a page and its link under a name, in ``rail.duckdb.views.json`` beside the store.
 
-The file is a list of objects with name, page and link. They are pages of the navigation, saved and
-deleted in a popover.
+The file is a list of objects with name, page and link, each a page of the navigation.
 """
 
 from __future__ import annotations

@@ -27,9 +27,8 @@ _CHOSEN = {"light": "#22627a", "dark": "#59caf0"}
 def settings() -> dict[str, bool | int | str | list[str]]:
     """Return Streamlit's options for this dashboard: nothing is sent anywhere.
 
-    Its socket answers only to names of this machine, and guards against other sites stay on. Both
-    themes are given and no base, so that the page follows the browser. Charts ignore fewer than ten
-    colours.
+    Its socket answers only to names of this machine. Both themes are given without a base, so that
+    the page follows the browser. Charts ignore fewer than ten colours.
 
     >>> settings()["browser.gatherUsageStats"], settings()["theme.dark.backgroundColor"]
     (False, '#0e1117')
@@ -75,7 +74,7 @@ def command(
     """Return Streamlit's command line that serves the dashboard over a store.
 
     ``headless`` opens no browser. ``follow`` refreshes pages every 5 s. With ``login`` others can
-    reach it after a login, also by ``names``. Streamlit is not imported here.
+    reach it, also by ``names``.
 
     >>> argv = command("rail.duckdb", port=8501, host="127.0.0.1", headless=True)
     >>> argv[:2], argv[-2:]

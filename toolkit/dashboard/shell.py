@@ -271,9 +271,9 @@ def show_metric(
 ) -> None:
     """Show a figure of a result's row: heading, value, and ``beside`` below it.
 
-    The default of that is the reason of a null; a number is a change. ``text`` replaces the value,
-    ``of`` and ``long`` are as in `toolkit.dashboard.parts.rows.heading`, ``sign`` is the help, by
-    default the column's meaning.
+    ``beside`` is by default the reason of a null; a number is a change. ``text`` replaces the
+    value, ``of`` and ``long`` are as in `toolkit.dashboard.parts.rows.heading`, ``sign`` is the
+    help, by default the column's meaning.
     """
     method, value = str(row.get("method") or ""), row[name]
     one = column(name, method)

@@ -110,8 +110,8 @@ def component(name: str, *shared: str) -> Callable[..., Any]:
     """Register a component of our own, and return the function that draws it.
 
     Its script and style are the files of its name in ``parts``, after those of ``shared``. The
-    script's ``start`` gets an element whose id is the name, and may return a clean-up function.
-    It must show data as text and never as HTML.
+    script's ``start`` gets an element with the name as id, and may return a clean-up function. It
+    must show data as text, never as HTML.
     """
     beside = Path(__file__).with_name("parts")
     script = [f"{each}.js" for each in (*shared, name, "component")]

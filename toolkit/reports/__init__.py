@@ -1,7 +1,7 @@
 """Reports: series and results in one HTML file, pinned to a snapshot of the data.
 
 The file needs no network, prints, and is light or dark as its viewer. It contains its recipe:
-`verify` computes it again from the snapshot, and a later report is compared with it.
+`verify` computes it again from the snapshot.
 """
 
 from toolkit.reports.answering import answered

@@ -41,10 +41,10 @@ class Draft:
     """Parts over the state of a workspace's store now, or at the workspace's ``as_of``.
 
     The state is that of the last whole second, so that no later commit belongs to it. ``against``
-    is the report before. ``on`` is as in `toolkit.reports.answered`.
+    is an earlier report. ``on`` is as in `toolkit.reports.answered`.
 
-    Raises `InputError` for a cluster over a store that is not published, and for an ``against``
-    that is not a report on the same source.
+    Raises `InputError` for a cluster over an unpublished store, and for an ``against`` that is not
+    a report on the same source.
     """
 
     def __init__(self, workspace: Workspace, against: str | Path | None = None, **on: Any) -> None:
@@ -143,13 +143,12 @@ def report(
     """Write series and results to one HTML file that needs no network, and return its path.
 
     A series is drawn and summed up. A result is the unchanged frame of a method of a series, or of
-    `toolkit.workspace.Workspace.screen`: ``tk.report("r.html", spread, spread.episodes(50))``.
-    Each has its definition, n, coverage, window, source, parameters, code and the SHA-256 of its
-    rows. An existing file is replaced.
+    `toolkit.workspace.Workspace.screen`. Each has its definition, n, coverage, window, source,
+    parameters, code and the SHA-256 of its rows. An existing file is replaced.
 
-    The report is pinned to the store's current commits, to the ``as_of`` of the series, or to their
-    publication: see `toolkit.reports.verify`. ``against`` is an earlier report: changes since come
-    first. ``cluster`` and ``plain_text`` are as in `toolkit.workspace.Workspace.measure`.
+    The report is pinned to the store's current commits, the ``as_of`` of the series, or their
+    publication. ``against`` is an earlier report: changes since come first. ``cluster`` and
+    ``plain_text`` are as in `toolkit.workspace.Workspace.measure`.
 
     Raises
     ------
@@ -254,8 +253,8 @@ def _check_same(given: Series | pl.DataFrame, found: MeasuredPart) -> None:
 class Verification:
     """The comparison of a report with the one that its snapshot gives now.
 
-    ``differences`` has a line per difference of figures. ``page_differs``: the file differs, with
-    ``page_reason`` as the likely cause if the figures are equal.
+    ``differences`` has a line per difference of figures. If only the file differs
+    (``page_differs``), ``page_reason`` is the likely cause.
     """
 
     recipe: Recipe
@@ -291,12 +290,11 @@ def verify(
     """Compute a report again from its snapshot, and compare each result, chart and byte.
 
     ``store`` is the store or publication that it was made from, by default ``RAIL_STORE`` or
-    ``rail.duckdb``: a path in a report is never opened. ``fees`` is the fee table of net figures,
-    by default the one in force. ``cluster`` and ``plain_text`` are as in
-    `toolkit.workspace.Workspace.measure`.
+    ``rail.duckdb``: a path in a report is never opened. ``fees`` is the fee table, by default the
+    one in force. ``cluster`` and ``plain_text`` are as in `toolkit.workspace.Workspace.measure`.
 
     Raises `InputError` for a file that is not a report, another source's store, a missing
-    publication, and another fee table than the report's. See `toolkit.reports.report`.
+    publication, and another fee table than the report's.
     """
     recipe, text = read_recipe(report)
     workspace = _workspace(recipe, store, fees)

@@ -43,8 +43,7 @@ def opened(pin: Pin) -> str:
 def code_of(part: Part, pin: Pin, fees: str = "") -> str:
     """Return the lines of Python that compute a part.
 
-    ``fees`` is the label of the fee table, "" without one. A comment names it, as its path is not
-    in a report.
+    ``fees`` is the label of the fee table, "" without one, for a comment.
 
     >>> part = Part("episodes", 0, 60, stream="A_B:X.spot:Y.spot", options={"enter_bps": 5})
     >>> print(code_of(part, Pin("replay", "depeg", "rail.duckdb", 0)).splitlines()[-1])

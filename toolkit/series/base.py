@@ -75,7 +75,7 @@ _ZONES = "UTC or an IANA name such as Europe/London"
 def checked_options(method: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
     """Make a method refuse an unknown option and name the nearest one.
 
-    A frame that it returns is remembered, see `remember`. The attribute ``options`` has the names.
+    A frame that it returns is remembered. The attribute ``options`` has the names.
 
     >>> @checked_options
     ... def plot(self, *, theme="light"): ...
@@ -108,9 +108,9 @@ class Origin:
     """The origin of a series' rows, and what the store knows about them.
 
     ``as_of`` (s, local clock) is None for now, ``step_s`` (spacing) and ``delay_s`` (of the plan)
-    if unknown. ``states`` is `toolkit.store.Store.coverage` of the window, ``polls`` are
-    `toolkit.store.Store.polls`, None for rows that are not from snapshots. ``notes`` are caveats
-    for a reader. ``held_prices`` has the stored prices of funding legs.
+    if unknown. ``states`` is `toolkit.store.Store.coverage` of the window, ``polls``
+    `toolkit.store.Store.polls`, None without snapshots. ``notes`` are caveats. ``held_prices`` has
+    the stored prices of funding legs.
     """
 
     source: Source
@@ -147,10 +147,9 @@ class Series(Shown):
         """The rows of the window as a polars frame.
 
         The columns are those of `toolkit.store.Store.series`, ``.events`` or ``.snapshots``, and
-        two Datetimes in UTC. ``time`` is ``ts``, the start of a bar. ``known_at`` is when the
-        service first showed the row: the end of its bar (or the time of a settlement, an event or a
-        snapshot) plus the plan's delay, null if unknown. Join with other data by ``known_at`` to
-        avoid lookahead.
+        two Datetimes (UTC). ``time`` is ``ts``, the start of a bar. ``known_at`` is when the
+        service first showed the row: the end of its bar (or the time of a settlement, event or
+        snapshot) plus the plan's delay, null if unknown. Join other data by it to avoid lookahead.
         """
         inside = self.rows.filter(self._inside())
         known_at = pl.lit(None, pl.Datetime("us", "UTC"))
@@ -224,7 +223,7 @@ class Series(Shown):
         """Write `df` as a Parquet file and return its path. An existing file is replaced.
 
         Its metadata has `facts` as JSON under the key ``machine_rail``. Raises `InputError` for a
-        name that does not end in ``.parquet`` and a folder that cannot be written.
+        name without ``.parquet`` and a folder that cannot be written.
         """
         if not isinstance(path, str | PathLike) or Path(path).suffix != ".parquet":
             advice = "for CSV: series.df.write_csv, which has no place for what the series is"
@@ -245,9 +244,9 @@ class Series(Shown):
         Columns: ``start`` and ``end`` (Datetime, UTC, half-open), ``length_s`` (s) and ``state``:
         ``empty`` (the service has nothing there), ``not yet known``, ``missing`` (not requested),
         ``lost at the source`` (see `toolkit.store.Store.gaps`) or ``unrecoverable`` (beyond the
-        plan's retention), see docs/concepts.md. A pair has the state of its leg that comes last in
-        this list. Raises `InputError` for an ``as_of`` before the history of the ledger, for
-        snapshots and for rows of your own.
+        plan's retention), see docs/concepts.md. A pair has its leg's state that comes last in this
+        list. Raises `InputError` for an ``as_of`` before the history of the ledger, for snapshots
+        and for rows of your own.
         """
         times = pl.from_epoch(pl.col("start_ts", "end_ts"), time_unit="s")
         return (

@@ -1,7 +1,7 @@
 """Stored prices of the legs of funding pairs, for carry.
 
-They are the pair's spread in either orientation, or its two prices joined by
-`toolkit.statistics.spread.pair`, whichever covers more of the window. Ties go to the spread.
+They are the pair's spread in either orientation, or its two prices joined, whichever covers more of
+the window. Ties go to the spread.
 """
 
 from __future__ import annotations

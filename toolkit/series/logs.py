@@ -36,7 +36,7 @@ _GROUPED = ("by", "same")
 class HeldEvents:
     """Documents of event logs in a window, and before it for the openings of its events.
 
-    ``logs`` is `toolkit.store.event_logs` (family, known_until in s), ``held`` is
+    ``logs`` is `toolkit.store.event_logs` (family, known_until in s), ``held``
     `toolkit.store.held_stretches`. ``family`` is for an analysis of one log.
     """
 
@@ -136,7 +136,7 @@ class EventSeries(EventAnalyses):
 
     ``rows`` begin seven days before the window, to include the openings of its events. ``logs`` has
     the time until which the log is known, ``held`` its `toolkit.store.held_stretches`, ``lost`` the
-    gaps of the store, or None.
+    store's gaps, if any.
     """
 
     stream: EventLog
@@ -171,8 +171,8 @@ class EventSeries(EventAnalyses):
         """Pair the documents: one row per event that touches the window.
 
         See `toolkit.statistics.events.event_lifecycles`. Events in a store also have ``near_lost``
-        (String): why rows of their legs are lost at the source between an hour before the event and
-        its end, null if none are.
+        (String): why rows of their legs are lost at the source from an hour before the event to its
+        end, null if none are.
         """
         found = event_statistics.event_lifecycles(self.rows, *self.window, logs=self.logs)
         return found if self.lost is None else with_losses(found, self.lost)

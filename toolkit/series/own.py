@@ -154,48 +154,47 @@ def own_series(
     rates: Rates | None = None,
     name: str = "a frame",
 ) -> PriceSeries | SpreadSeries | FundingSeries | EventSeries:
-    """Make a series of your own rows, to measure and compare like any other.
+    """Make a series of your own rows.
 
     ``data`` is a frame of polars or pandas, or a file .csv, .tsv, .txt or .json (also .gz or .zst),
-    or .parquet. Separator, header and UTF-16 are detected. A pandas index is a column, ``ts`` if it
-    has no name; a pandas series has prices. ``stream`` is a key with any exchange:
+    or .parquet. Separator, header and UTF-16 are detected. A pandas index is a column, ``ts`` if
+    unnamed. A pandas series has prices. ``stream`` is a key with any exchange:
     ``BTC_USD:VENDOR.spot``, two legs for a spread, ``funding/`` with one or two legs for settled
-    rates, ``events/splash`` for a list of events.
+    rates, ``events/splash`` for events.
 
-    ``columns`` has the file's name, or place from 1, of each column with another name than ours:
-    ``{"ts": "time", "price": 5}``, or those of ``ts`` and the required ones in order: ``(1, 5)``.
-    ``"Date+Time"`` joins two columns. ``layout`` names a file with known columns and unit, see
-    `toolkit.series.own_files.LAYOUTS`. Our columns are those in docs/store.md: price, mark_price
-    and volume; buy_price, sell_price and spread_pct; buy_rate, sell_rate, buy_interval_hours and
-    sell_interval_hours. Funding of one leg has rate and interval_hours, events have symbol, kind
-    and optionally size (percent), exchange and market, see docs/own-data.md. NA, None, -, NaN and
-    infinite values are null. ``decimal`` is the decimal mark in texts, . or a comma; the other one
-    separates thousands.
+    ``columns`` has the name, or place from 1, of each column not named as ours: ``{"ts": "time",
+    "price": 5}``, or those of ``ts`` and the required ones in order: ``(1, 5)``. ``"Date+Time"``
+    joins two columns. ``layout`` names known columns and unit, see
+    `toolkit.series.own_files.LAYOUTS`. Our columns are price, mark_price and volume; buy_price,
+    sell_price and spread_pct; buy_rate, sell_rate, buy_interval_hours and sell_interval_hours.
+    Funding of one leg has rate and interval_hours, events have symbol, kind and optionally size
+    (percent), exchange and market, see docs/own-data.md. NA, None, -, NaN and infinite values are
+    null. ``decimal`` is the decimal mark in texts, . or a comma. The other one separates thousands.
 
-    Rows may come in any order. Exact repeats are left out. Other rows in one second are refused,
-    unless ``shared`` takes the first, the last or the mean.
+    Rows may come in any order. Repeats are left out. Other rows in one second are refused, unless
+    ``shared`` takes the first, last or mean.
 
     A time is a number in ``unit`` since 1970 (default: seconds, or those of the layout), a date, a
-    Datetime, or text: 2023-03-10 12:00:00, or by ``format``, as of ``strptime``
-    (``"%d/%m/%Y %H:%M"``). Times without a zone need ``timezone``. All lie in 2009 to 2099.
-    ``stamped="end"`` moves times from the end of a bar to its start; the last moment of a bar
-    (12:00:59, 12:00:59.999) is its end. The step is ``step_s``, else the commonest difference of
-    times. Settlements are moments, to the second.
+    Datetime, or text: 2023-03-10 12:00:00, or by ``format``, as of ``strptime`` (``"%d/%m/%Y
+    %H:%M"``). Times without a zone need ``timezone``. All lie in 2009 to 2099. ``stamped="end"``
+    moves times from the end of a bar to its start. The last moment of a bar (12:00:59,
+    12:00:59.999) is its end. The step is ``step_s``, else the commonest difference. Settlements are
+    moments, to the second.
 
-    ``rates`` are fractions or percent per interval. Fractions are the default, and then rates
-    beyond 5 %, or with a median beyond 0.2 %, are refused.
+    ``rates`` are fractions or percent per interval. By default they are fractions, and rates beyond
+    5 %, or with a median beyond 0.2 %, are refused.
 
-    The window is from the first row to the end of the last. The notes have the times of both, and
-    count rows moved, left out or off the grid. Nothing is stored, and missing rows are unknown.
-    ``name`` is the source in charts and tables, by default a file's name and hash.
+    The window is from the first row to the end of the last. The notes count rows moved, left out or
+    off the grid. Nothing is stored, and missing rows are unknown. ``name`` is the source, by
+    default a file's name and hash.
 
     Raises
     ------
     InputError
         An unknown file, layout, stream, column, number, unit or zone. A time that is null,
         unreadable, ambiguous (03/01/2023) or in other years. Times of two units. Last moments of
-        bars stamped at their start. Rows that share a time. A price not above 0. Rates that are too
-        large. No row. The message counts the rows and names the first.
+        bars stamped at their start. Rows that share a time. A price not above 0. Too large rates.
+        No row.
 
     Examples
     --------

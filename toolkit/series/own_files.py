@@ -57,8 +57,8 @@ def moments(
     """Return times as whole microseconds of UTC, in the order given.
 
     Numbers are in the first of ``units`` that puts all into 2009 to 2099. Texts are read by
-    ``form``, as of ``strptime``, or as ISO 8601, or with the year last if only one order of day and
-    month reads all. Times without a zone are in ``timezone``.
+    ``form``, as of ``strptime``, else as ISO 8601, else with the year last if only one order of day
+    and month fits. Times without a zone are in ``timezone``.
 
     >>> moments(pl.Series("ts", ["03/13/2023 00:00", "03/14/2023 00:00"]), ["s"], "UTC").to_list()
     [1678665600000000, 1678752000000000]
@@ -102,9 +102,9 @@ def commonest_step(us: pl.Series) -> int | None:
 def bar_starts(us: pl.Series, step_s: int | None, stamped: Stamp) -> tuple[pl.Series, list[str]]:
     """Return the starts (s) of the bars of sorted times, and notes.
 
-    If most times are last moments of bars (the last second of a minute, or thousandth of a second),
-    those are moved to the end of their bar, or refused if ``stamped`` is start. Times off the grid
-    are kept, and counted in a note.
+    If most times are last moments of bars (last second of a minute, thousandth of a second), those
+    are moved to the end of their bar, or refused if ``stamped`` is start. Times off the grid are
+    kept and counted.
 
     >>> closes = pl.Series([1_700_000_099_999_000, 1_700_000_159_999_000])
     >>> bar_starts(closes, 60, "end")[0].to_list()
@@ -351,8 +351,8 @@ def columns_of(
 def number(column: pl.Series, decimal: Decimal | None) -> pl.Series:
     """Return a column as floats. Words for no value are null, other texts are refused.
 
-    ``decimal`` is the decimal mark, the other one separates thousands. By default a comma is the
-    mark if no text has a dot and not all have three digits after it.
+    ``decimal`` is the decimal mark. By default it is a comma if no text has a dot and not all have
+    three digits after it.
 
     >>> number(pl.Series("price", ["1,5", "NA", "1,25"]), None).to_list()
     [1.5, None, 1.25]
@@ -431,8 +431,8 @@ def read_rows(
 ) -> tuple[pl.DataFrame, Source, Path]:
     """Return the rows, their source and their path. ``name`` is that of a frame.
 
-    Texts stay texts. Columns without a header are named by their places from 1. The index of a
-    pandas frame is a column if it has times, its name is in ``named``, or no column has times.
+    Texts stay texts. Columns without a header are named by place from 1. A pandas index is a column
+    if it has times, its name is in ``named``, or no column has times.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

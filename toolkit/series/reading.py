@@ -55,14 +55,14 @@ def read_series(
     """Read a stream's rows of a window from a store.
 
     ``start`` is a moment or the name of a window by the service's clock at the last load, as in
-    `toolkit.market.asked_window`. The default window is all that the store knows of the stream:
-    from the first second requested within the plan's retention to the last that could be known.
-    ``as_of`` (s, local clock) reads the rows committed by then. ``fees`` is the table of net
-    figures. Without ``whole`` events lack the text of their documents.
+    `toolkit.market.asked_window`. The default window is from the first second requested within the
+    plan's retention to the last that could be known. ``as_of`` (s, local clock) reads the rows
+    committed by then. ``fees`` is the table of net figures. Without ``whole`` events lack the text
+    of their documents.
 
     A pair in the other orientation is turned, with a warning and a note. Raises
-    `UnknownTrajectoryError` with the nearest keys for a stream that was never requested, and
-    `EmptyWindowError` if the store knows nothing of the window.
+    `UnknownTrajectoryError` for a stream never requested, and `EmptyWindowError` if the store knows
+    nothing of the window.
     """
     with store.reading():
         held = _held(store, stream)

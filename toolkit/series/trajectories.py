@@ -364,9 +364,8 @@ class PriceSeries(BarTrajectorySeries, PriceAnalyses):
 class RateSeries(TrajectorySeries, RateAnalyses):
     """The funding rate of one leg in force, from snapshots. Positive: longs pay shorts.
 
-    The rows also have ``rate_pct_8h`` and ``funding_apr_pct``, see
-    `toolkit.statistics.funding.rates_in_force.with_apr`. A rate in force pays nothing until it
-    settles.
+    The rows also have ``rate_pct_8h`` and ``funding_apr_pct``. A rate in force pays nothing until
+    it settles.
     """
 
     @property
@@ -420,16 +419,16 @@ def pair_series(
 ) -> SpreadSeries | FundingSeries:
     """Join two price series to a series of their spread, see `toolkit.statistics.spread.pair`.
 
-    The funding of two single legs is joined to that of the pair: long the first leg, short the
-    second, with the settlements of either, to the minute.
+    The funding of two single legs is joined likewise: long the first leg, short the second, with
+    the settlements of either, to the minute.
 
     The window is the common one. Nothing is read before it, so a rare price may be null at first.
-    Notes have conversions of quotes and contracts, the greatest age of a price, and several
-    sources. Gaps are those of all legs.
+    Notes have conversions, the greatest age of a price, and several sources. Gaps are those of all
+    legs.
 
     Raises `EmptyWindowError` if the windows do not overlap or a series has no row, and `InputError`
-    as the statistic does, for legs as of two times, for the funding of two symbols, and for funding
-    of anything but single legs.
+    as the statistic does, for legs as of two times, and for funding of two symbols or of anything
+    but single legs.
     """
     if isinstance(buy, FundingSeries) or isinstance(sell, FundingSeries):
         return _pair_of_funding(buy, sell)

@@ -1,7 +1,6 @@
 """A table for a reader, a file or a program: rows, and the columns that come first.
 
-Headings, units and formats are those of `toolkit.columns`. `toolkit.show.printed` has the form of a
-terminal, `toolkit.show.html` that of a page.
+Headings, units and formats are those of `toolkit.columns`.
 """
 
 from __future__ import annotations
@@ -51,12 +50,11 @@ class Sheet:
     """A table.
 
     ``columns`` are names by weight: the key first, then as many as fit. Names in a tuple share a
-    cell. ``source`` is that of the rows, ``as_of`` the time of what was known, if not now.
-    ``order`` is as in ``--sort``, "" for that of the rows. ``figures`` list the one row of a table
-    in full. ``window`` is that of the request, unless the rows have it. ``notes`` are lines below
-    the rows. ``cells`` write some columns. ``printed`` prints the rows on a terminal in another
-    form. ``result`` is that of the columns if the rows have no method. A terminal shows some
-    evenly spaced rows of a ``path`` around a moment.
+    cell. ``as_of`` is the time of what was known, if not now. ``order`` is as in ``--sort``, "" for
+    that of the rows. ``figures`` list a table's one row in full. ``window`` is that of the request,
+    unless the rows have it. ``notes`` are lines below the rows. ``cells`` write some columns.
+    ``printed`` prints the rows on a terminal in another form. ``result`` is used if the rows have
+    no method. A terminal shows evenly spaced rows of a ``path``.
     """
 
     heading: str

@@ -228,8 +228,8 @@ def null_text(row: Mapping[str, Any], name: str) -> str:
 def doubt_of(row: Mapping[str, Any], name: str) -> Reason | None:
     """Return why a value is unreliable, None for a reliable or null one.
 
-    A half-life is reliable if its 95 % interval has an upper bound. A row without that column, and
-    any other figure, gives None.
+    A half-life is reliable if its 95 % interval has an upper bound. Without that column, and for
+    other figures, it is None.
 
     >>> row = {"half_life_s": 60.0, "half_life_upper_s": None}
     >>> doubt_of(row | {"half_life_upper_reason": "no_reversion"}, "half_life_s").name

@@ -71,9 +71,9 @@ def age_facts(held: StoreState, now: int) -> dict[str, int | None]:
 def stream_ages(streams: pl.DataFrame, now: int, *, stands: bool = False) -> pl.DataFrame:
     """Return the age of each stream's newest row, and where it turns amber and red.
 
-    ``now`` is the service's clock (s), and ``stands`` whether it stands still: then no age grows or
-    is late. Columns: stream, age_s (from the newest row's end, null without a row), late_s and
-    old_s (s, null for logs, which have no regular rows), stands.
+    ``now`` is the service's clock (s). If it is stopped (``stands``), no age grows or is late.
+    Columns: stream, age_s (from the newest row's end, null without a row), late_s and old_s (s,
+    null for logs), stands.
 
     >>> streams = pl.DataFrame({"stream": ["A_B:X.spot", "events/spread"], "delay_s": [0, 0],
     ...     "kind": ["price", "events"], "last_ts": [60, 0], "step_s": [60, None]})

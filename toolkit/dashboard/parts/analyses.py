@@ -189,10 +189,9 @@ _OTHERS = {"arrivals", "figures"}
 class Asked:
     """The subject of analyses on a page: series or logs, over a window, net of fees.
 
-    ``selection`` is called on demand. ``versions`` change with its rows. ``opened`` is the Python
-    of the same series, "" for none, ``quote`` the currency of prices. ``shown`` names analyses that
-    the page shows elsewhere. ``one_log`` is whether events are of one family, as some analyses
-    require.
+    ``versions`` change with the rows of ``selection``. ``opened`` is the Python of the same series,
+    "" for none, ``quote`` the currency of prices. ``shown`` names analyses that the page shows
+    elsewhere. ``one_log`` is whether events are of one family.
     """
 
     page: str

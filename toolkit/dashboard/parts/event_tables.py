@@ -211,8 +211,8 @@ def kinds_of_events(lives: pl.DataFrame, held: pl.DataFrame, *, any_state: bool)
 
     ``lives`` are lifecycles of one window, ``held`` the stretches that their logs cover. Columns:
     move, ``events`` (those that touch the window), event_id, symbol, legs, family and peak of the
-    largest, preferably one that opened in the window, and with ``any_state`` those of
-    `toolkit.statistics.events.rates` and `toolkit.statistics.events.survival`.
+    largest, preferably one opened in the window, and with ``any_state`` those of
+    `toolkit.statistics.events.rates` and ``survival``.
     """
     window = pl.col("t_open").is_between("window_start", "window_end", closed="left")
     largest = (

@@ -36,9 +36,9 @@ def newest_end(streams: pl.DataFrame, *kinds: str) -> int | None:
 def spreads_lately(held: StoreState, keys: Iterable[str] | None = None) -> pl.DataFrame:
     """Measure the last 24 h of spreads, by default of all stored ones.
 
-    One row for each with a row in that time: trajectory, ts (s UTC, of the newest observation),
-    last (bps, log), line (list of half-hourly means, bps, nullable, oldest first). The 24 h end
-    with the newest row of any spread.
+    One row per spread with rows: trajectory, ts (s UTC, of the newest observation), last (bps,
+    log), line (half-hourly means, bps, nullable, oldest first). The 24 h end with the newest row of
+    any spread.
     """
     end = newest_end(held.streams, *SPREADS)
     if end is None:
@@ -57,10 +57,10 @@ def spreads_lately(held: StoreState, keys: Iterable[str] | None = None) -> pl.Da
 def spread_percentiles(held: StoreState, values: pl.DataFrame) -> pl.DataFrame:
     """Return the percentile of values among their stream's observations of the last 7 days.
 
-    ``values`` has stream and bps (log spread in the stored orientation). One row for each stored
-    stream: stream, bps, n, percentile (null for fewer than 100 observations). The 7 days end with
-    the newest row of any stream of the kind. Rows from before the newest whole hour that come late
-    count from the next hour on.
+    ``values`` has stream and bps (log spread in the stored orientation). One row per stored stream:
+    stream, bps, n, percentile (null for fewer than 100 observations). The 7 days end with the
+    newest row of any stream of the kind. Late rows from before the newest whole hour count from the
+    next hour on.
     """
     found = [pl.DataFrame(schema=_COMPARED)]
     for kind in SPREADS:
@@ -100,9 +100,9 @@ def spread_percentiles(held: StoreState, values: pl.DataFrame) -> pl.DataFrame:
 def funding_lately(held: StoreState, keys: Iterable[str]) -> pl.DataFrame:
     """Measure the last 30 days of differentials of funding pairs, up to the newest whole hour.
 
-    One row for each with a differential in that time: trajectory, positive_share, negative_share
-    (of the time known), flips, days (known), line (list of 8-hourly means over 7 days, % a year,
-    nullable, oldest first).
+    One row per pair with a differential: trajectory, positive_share, negative_share (of the time
+    known), flips, days (known), line (8-hourly means over 7 days, % a year, nullable, oldest
+    first).
     """
     rows = held.streams.filter(kind=Family.FUNDING.value)["last_ts"].drop_nulls().sort()
     empty = pl.DataFrame(schema=_STEADY)
@@ -124,8 +124,8 @@ def sign_columns(
 ) -> list[RowColumn]:
     """Build the columns of sign, flips and line (in the unit) of pairs, by `funding_lately`.
 
-    ``pairs`` has the stream of each row, "" for none, and whether it is shown in the opposite
-    orientation. ``few`` is why the sign of less than two days is not known.
+    ``pairs`` has the stream of each row, "" for none, and whether it is turned. ``few`` is why the
+    sign of less than two days is not known.
     """
     pairs = list(pairs)
     found = funding_lately(held, [stream for stream, _ in pairs]).iter_rows(named=True)

@@ -49,15 +49,15 @@ Kind = Literal["text", "number", "bar", "line", "map", "age"]
 class RowColumn:
     """One column: the name of a declared one, and the value of each row, by which it sorts.
 
-    Heading, unit and decimals are those of `toolkit.columns` for the ``result``, if named. ``of``
-    and ``long`` are those of `heading`.
+    Heading, unit and decimals are those of the ``result``, if named. ``of`` and ``long`` are as in
+    `heading`.
 
     Values by kind: ``text``, ``number``, ``bar`` (share or percent), ``line`` (numbers in equal
     time steps, nullable), ``map`` (runs of equal cells: their number and the percent of each
     `LedgerState`), ``age`` (s, counted on by the browser). None is a dash. ``limits`` are the ages
     (s) that turn amber and red, ``cells`` start (s UTC) and length (s) of a map's cells. ``shown``
-    replaces the values in cells, ``titles`` are their tooltips, ``help`` that of the heading. A
-    phone has only the ``narrow`` columns.
+    replaces the values, ``titles`` are tooltips, ``help`` the heading's. A phone has only the
+    ``narrow`` columns.
     """
 
     name: str
@@ -206,9 +206,9 @@ def show_rows(
 ) -> None:
     """Draw the table. `opened_key` returns the key of the row that was opened.
 
-    The first column is of texts, which are buttons if rows open. ``keys`` has one key per row,
-    ``label`` is for screen readers. More rows than ``most`` scroll. A column without any value is
-    left out. Order, scroll and focus outlast a new run of the page.
+    The texts of the first column are buttons if rows open. ``keys`` has one key per row, ``label``
+    is for screen readers. More rows than ``most`` scroll. A column without values is left out.
+    Order, scroll and focus outlast a run of the page.
     """
     state = st.session_state
     known = [one for one in columns[1:] if any(value is not None for value in one.values)]
@@ -231,7 +231,7 @@ def show_rows(
 def opened_key(key: str) -> str | None:
     """Return the key of the row that was opened since the last run, once, else None.
 
-    It is known before the table is drawn again, so that a page can be left without building it.
+    It is known before the table is drawn.
     """
     opened = st.session_state.pop(f"{key}_opened", None)
     return opened if isinstance(opened, str) else None

@@ -144,7 +144,7 @@ def spread_lines(
 
     ``catalogue`` is `Store.catalogue`. ``figures``, ``beyond`` and ``net`` (None for gross figures
     alone) are of `measure_figures`, `measure_level` and `measure_net` over one window, ``recent``
-    of `toolkit.dashboard.parts.lately`; each may lack trajectories. ``asked`` are those requested
+    of `toolkit.dashboard.parts.lately`. Each may lack trajectories. ``asked`` are those requested
     in the window. ``now`` is the service's clock (s).
 
     Columns: those of `spread_names`, `FIGURES`, level_share, level_per_day, recent (list),
@@ -225,9 +225,8 @@ _WHOLE = 0.9995
 def spread_notes(row: Mapping[str, Any]) -> list[str]:
     """Return the notes of a row of `toolkit.statistics.screening.spread_figures`.
 
-    They name the flags that are true, coverage below 100 %, what the fee table lacks (where the row
-    has ``cost_lacks``), why there is no half-life or why it is unreliable, and spreads that are
-    the service's own.
+    They name flags, coverage below 100 %, what the fee table lacks (``cost_lacks``), why the
+    half-life is null or unreliable, and spreads that are the service's own.
 
     >>> spread_notes({"flags": "stale_buy", "coverage": 0.5, "half_life_s": None,
     ...               "half_life_reason": "too_few", "spread_basis": "service"})

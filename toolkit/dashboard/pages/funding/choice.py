@@ -79,7 +79,7 @@ CHOICES = Choices(
 class FundingChoice:
     """The values of the widgets.
 
-    ``pair`` is a key in the orientation of the link, None outside its view or if it is not stored.
+    ``pair`` is a key in the link's orientation, None outside its view or if not stored.
     ``notional`` is per leg, in the quote. ``funding_only`` leaves the basis out of the carry.
     """
 

@@ -138,11 +138,10 @@ def _pairs(shell: PageShell) -> pl.DataFrame:
 def league_rows(carried: pl.DataFrame, net: Net | None, notional: float) -> pl.DataFrame:
     """Build one row per pair, in the orientation that received funding, best over 7 days first.
 
-    ``carried`` is of `toolkit.dashboard.pages.funding.measured.measure_carried`. Columns:
-    trajectory (in that orientation), stream (as stored), is_turned, symbol, buy and sell (legs),
-    fall_bps, window_end (s UTC, the end of the measured time), lacks_prices, and for 1, 7 and 30
-    days kept_1d (carry, or funding only, in bps, net with fees) and words_1d (its basis, or why it
-    is null). A pair stored in both orientations is one row.
+    ``carried`` is of `measure_carried`. Columns: trajectory (in that orientation), stream (as
+    stored), is_turned, symbol, buy and sell (legs), fall_bps, window_end (s UTC), lacks_prices, and
+    for 1, 7 and 30 days kept_1d (carry, or funding only, in bps, net with fees) and words_1d (its
+    basis, or why it is null). A pair stored in both orientations is one row.
     """
     turned = _turned(carried)
     only = "carry_bps" not in carried.columns

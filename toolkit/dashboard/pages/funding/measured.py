@@ -27,12 +27,11 @@ _SUMMED = (
 def measure_carried(held: StoreState, *, funding_only: bool = False) -> pl.DataFrame:
     """Measure the carry of each stored pair over its last 1, 7 and 30 days.
 
-    A row is a pair and a length: trajectory, days, the columns of
-    `toolkit.statistics.funding.summary` that `toolkit.statistics.funding.net_summary` reads,
-    coverage and implausible. ``largest_fall_bps`` is the maximum drawdown of the cumulative funding
-    over the part of the 30 days that both legs cover, ``largest_rise_bps`` that of the opposite
-    orientation. A pair's time ends where both legs have settled, but at most a day before the
-    newest settlement of all.
+    One row per pair and length: trajectory, days, the columns of
+    `toolkit.statistics.funding.summary` that ``net_summary`` reads, coverage and implausible.
+    ``largest_fall_bps`` is the maximum drawdown of cumulative funding in the 30 days where both
+    legs are covered, ``largest_rise_bps`` that of the opposite orientation. A pair's time ends
+    where both legs have settled, at most a day before the newest settlement of all.
     """
     of_two = pl.col("stream").str.count_matches(":") == 2
     pairs = held.streams.filter(pl.col("rows") > 0, of_two, kind=Family.FUNDING.value)
@@ -63,8 +62,8 @@ def measure_carried(held: StoreState, *, funding_only: bool = False) -> pl.DataF
 def measure_time(held: StoreState, window: Interval, bucket: str) -> pl.DataFrame:
     """Measure `toolkit.statistics.funding.heatmap` of each pair and of each of its legs.
 
-    ``of`` is pair, buy or sell: a leg is short, so that it receives a rate above 0. The trajectory
-    is always the pair's.
+    ``of`` is pair, buy or sell: a leg is short, so that it receives a positive rate. The trajectory
+    is the pair's.
     """
 
     def measured(rows: pl.DataFrame, start: int, end: int) -> pl.DataFrame:
@@ -85,7 +84,7 @@ def measure_time(held: StoreState, window: Interval, bucket: str) -> pl.DataFram
 def settled_until(rows: pl.DataFrame) -> pl.DataFrame:
     """Return the last time at which both legs of each pair had settled: trajectory, end (s UTC).
 
-    ``rows`` are as in `toolkit.statistics.funding`. A leg that never settles is ignored.
+    A leg that never settles is ignored.
 
     >>> rows = pl.DataFrame({"trajectory": ["a"] * 3, "ts": [0, 3600, 7200],
     ...                      "buy_rate": [0.1, 0.1, 0.1], "sell_rate": [0.1, 0.1, None]})

@@ -105,8 +105,8 @@ def time_buckets(pairs: pl.DataFrame, preset: str) -> tuple[Interval, str]:
 def heat_rows(measured: pl.DataFrame, rows: str) -> pl.DataFrame:
     """Select the rows of a heat map of symbols, legs or pairs, with the symbol of each.
 
-    ``measured`` is of `toolkit.dashboard.pages.funding.measured.measure_time`. A leg of several
-    pairs is one row, with the cell of most coverage in each bucket.
+    ``measured`` is of `measure_time`. A leg of several pairs is one row, with the cell of most
+    coverage per bucket.
     """
     if rows == "pairs":
         found = measured.filter(of="pair")

@@ -161,8 +161,8 @@ def due_in(
 ) -> list[dict[str, str | int]]:
     """Return side and name of each leg, and the seconds from ``now`` to its next settlement.
 
-    The time is that of the service's overview, else an interval after the leg's newest settlement.
-    A time that is over is moved on by an interval.
+    The time is the overview's, else an interval after the leg's newest settlement. A past time is
+    moved on by an interval.
 
     >>> rows = pl.DataFrame({"trajectory": ["a"], "ts": [28800], "buy_rate": [0.0],
     ...     "sell_rate": [1e-4], "buy_interval_hours": [None], "sell_interval_hours": [8.0]})

@@ -59,8 +59,8 @@ _HIGH = "a rate above 5 % is not plausible"
 def read_pair(key: str | None, held: Sequence[str]) -> tuple[str | None, list[Markdown]]:
     """Return the funding pair of a link, and the link's faults.
 
-    A pair stored in the other orientation is shown as in the link. One that is not stored gives
-    None. A link without a pair gives the first stored one.
+    A pair stored in the other orientation is shown as in the link, one not stored is None. Without
+    a pair the first stored one is taken.
 
     >>> held = ["funding/C_D:X.futures:Y.futures"]
     >>> read_pair("C_D:Y.futures:X.futures", held)

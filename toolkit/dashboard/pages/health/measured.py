@@ -49,9 +49,9 @@ class CoverageMap(NamedTuple):
 def coverage_map(stretches: pl.DataFrame, shares: pl.DataFrame | None = None) -> CoverageMap | None:
     """Return the map of stretches: stream, start_ts, end_ts (s UTC), state. None without any.
 
-    ``shares`` are their `coverage_shares`, computed by default. At most 62 cells span all
-    stretches: a cell is a day for 10 to 62 days. The percents of a partly unknown cell sum to less
-    than 100. Each state present has at least 1.
+    ``shares`` are by default their `coverage_shares`. At most 62 cells span all stretches: a cell
+    is a day for 10 to 62 days. The percents of a partly unknown cell sum to less than 100. Each
+    state present has at least 1.
 
     >>> found = coverage_map(pl.DataFrame({"stream": ["a", "a"], "start_ts": [0, 3 * 86400],
     ...     "end_ts": [3 * 86400, 3 * 86400 + 864], "state": ["held", "missing"]}))
@@ -144,11 +144,10 @@ class Health(NamedTuple):
 
     ``lines`` has a row of `coverage_lines` per stream, from its first second requested, or first
     row, to the last answer, with ``kind``, ``answer`` (`toolkit.store.answer_words`),
-    ``retention_s`` and ``served_at`` (s, null without an answer). ``map`` is their coverage.
-    ``missing`` has the stretches with rows due, of
-    `toolkit.dashboard.pages.health.tables.caused` with requests and rows, ``lost`` those that the
-    service's own source lost. ``rows`` is `toolkit.store.Store.rows_by_load`, ``unreadable``
-    `toolkit.store.Store.unreadable`.
+    ``retention_s`` and ``served_at`` (s, null without an answer). ``missing`` has the stretches
+    with rows due, of `toolkit.dashboard.pages.health.tables.caused` with requests and rows,
+    ``lost`` those that the service's source lost. ``rows`` is `toolkit.store.Store.rows_by_load`,
+    ``unreadable`` as in `toolkit.store.Store`.
     """
 
     lines: pl.DataFrame

@@ -30,7 +30,7 @@ def coverage_lines(stretches: pl.DataFrame) -> pl.DataFrame:
 
     ``stretches`` has stream, start_ts, end_ts (s UTC) and state. Columns: stream, the seconds of
     each state and of all (known_s), and the longest stretch not held (gap_start, gap_end,
-    gap_state, null without one).
+    gap_state; nullable).
 
     >>> coverage = pl.DataFrame({"stream": ["a", "a"], "start_ts": [0, 60], "end_ts": [60, 100],
     ...                          "state": ["held", "missing"]})
@@ -106,8 +106,7 @@ def retention_lines(lines: pl.DataFrame, missing: pl.DataFrame, now: int) -> pl.
 
     ``lines`` has kind, stream, retention_s and served_at (s), ``missing`` stream and start_ts (s),
     ``now`` is the service's clock (s). Rows, the soonest first: kind, streams, retention_s,
-    not_held_from (s UTC) and lost_in_s (0 if it is being lost). Streams without retention are left
-    out.
+    not_held_from (s UTC) and lost_in_s (0 if being lost). Streams without retention are left out.
 
     >>> lines = pl.DataFrame({"kind": ["events"] * 2, "stream": ["events/splash", "events/spread"],
     ...                       "retention_s": [600, 600], "served_at": [900, 900]})
@@ -150,8 +149,8 @@ def caused(
 
     ``missing`` has stream, start_ts, end_ts (s UTC), ``lost`` are the open gaps of live capture
     (`toolkit.store.Store.gaps`). Columns: stream, start_ts, end_ts, cause (a loss of live capture,
-    else `UNANSWERED` or `BETWEEN`), and leaves_at, when the first second leaves the service's
-    archive (s UTC by its clock, null if never).
+    else `UNANSWERED` or `BETWEEN`), and leaves_at, when its first second leaves the archive (s UTC
+    by the service's clock, null if never).
 
     >>> missing = pl.DataFrame({"stream": ["events/splash"], "start_ts": [0], "end_ts": [100]})
     >>> lost = pl.DataFrame({"stream": ["events/splash"], "start_ts": [90], "end_ts": [None],
@@ -190,8 +189,8 @@ def _causes(
 def repair(words: Markdown, missing: pl.DataFrame) -> Load:
     """Return the load of stretches: stream, start_ts, end_ts (s UTC).
 
-    Each stream is one stretch from its first to its last, of which the loader leaves out what is
-    stored. Streams that begin and end in the same hours are one part.
+    Each stream has one stretch, of which the loader leaves out what is stored. Streams that begin
+    and end in the same hours are one part.
 
     >>> missing = pl.DataFrame({"stream": ["a", "a", "b"], "start_ts": [0, 60, 30],
     ...                         "end_ts": [10, 90, 80]})
@@ -213,8 +212,8 @@ def repair(words: Markdown, missing: pl.DataFrame) -> Load:
 def behind(lines: pl.DataFrame, now: int) -> pl.DataFrame:
     """Return the time since each stream's last answer: stream, start_ts, end_ts (s UTC).
 
-    ``lines`` are of `toolkit.dashboard.pages.health.measured.Health`, ``now`` is the service's
-    clock (s). Series kept from snapshots are left out.
+    ``lines`` are of `Health`, ``now`` is the service's clock (s). Series from snapshots are left
+    out.
 
     >>> lines = pl.DataFrame({"stream": ["A_B:X.spot", "snapshot-spread/A_B:X.spot:Y.spot"],
     ...                       "served_at": [60, 60]})

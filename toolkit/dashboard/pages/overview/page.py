@@ -225,7 +225,7 @@ def show_attention(held: StoreState) -> None:
 def behind_words(streams: pl.DataFrame) -> list[Markdown]:
     """Count the streams that end long before the newest of their kind.
 
-    The limit is five minutes above the plan's delay, and at least two of their own steps.
+    The limit is five minutes above the plan's delay, at least two steps.
 
     >>> streams = pl.DataFrame({"kind": ["price"] * 2, "stream": ["A_B:X.spot", "A_B:Y.spot"],
     ...     "last_ts": [0, 7200], "step_s": [60, 60], "delay_s": [0, 0]})

@@ -34,8 +34,8 @@ class OpenNow:
     """The spreads open at the time ``at`` (s UTC) of one answer, the widest first.
 
     ``rows`` has symbol, buy, sell, trajectory, spread_pct (percent, nullable) and opened_at (s UTC,
-    nullable). ``items`` is the service's list, None for rows of the event log. ``tracked`` are the
-    list's rows without an event, none if it is an hour older than the log.
+    nullable). ``items`` is the service's list, None for the event log. ``tracked`` are the list's
+    rows without an event, none if it is an hour older than the log.
     """
 
     at: int
@@ -70,8 +70,7 @@ def open_now(
     """Return the newest of two answers, the list if both are of one time, None without any.
 
     ``snapshot`` is the time (s UTC) and the text of the service's list. ``logged`` are rows of
-    `toolkit.dashboard.parts.event_tables.open_events` and ``known_until`` (s UTC) is the end of
-    their log.
+    `open_events`, ``known_until`` (s UTC) is the end of their log.
 
     >>> logged = pl.DataFrame({"symbol": ["A_B"], "buy_exchange": ["X"], "buy_market": ["spot"],
     ...     "sell_exchange": ["Y"], "sell_market": ["dex"], "magnitude_pct": [2.0], "t_open": [60]})
@@ -169,8 +168,7 @@ def _widest_now(newest: OpenNow | None, held: pl.DataFrame, ready: set[str]) -> 
     """Return the spreads that are open, tracked or stored, the widest first, each pair once.
 
     An open row is preferred, then a tracked one. The orientation is that of the stored pairs
-    ``ready``. Columns: symbol, buy, sell, trajectory, bps, open_s (s, null if not known to be open)
-    and stream (null if not stored).
+    ``ready``. ``open_s`` (s) is null if not known to be open, ``stream`` if not stored.
     """
     parts = [held]
     if newest is not None:
@@ -202,8 +200,8 @@ def _in_bps(rows: pl.DataFrame) -> pl.DataFrame:
 def widest_held(lately: pl.DataFrame) -> pl.DataFrame:
     """Return the newest value of stored spreads, each pair once, with open_s null.
 
-    ``lately`` is of `toolkit.dashboard.parts.lately.spreads_lately`. See
-    `toolkit.workspace.orientation.each_pair_once` for pairs stored twice.
+    ``lately`` is of `spreads_lately`. See `toolkit.workspace.orientation.each_pair_once` for pairs
+    stored twice.
 
     >>> lately = pl.DataFrame({"trajectory": ["A_B:X.spot:Y.dex", "A_B:Y.dex:X.spot"],
     ...                        "ts": [60, 0], "last": [-30.0, 20.0]})

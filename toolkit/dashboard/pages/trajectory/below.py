@@ -166,7 +166,7 @@ def statistics_rows(row: Mapping[str, Any], quote: str, *, half_life: bool) -> l
     """Build one line per statistic of a row of `toolkit.statistics.spread.summary`.
 
     A line has the heading, the value with its unit (prices in ``quote``), and the reason of a null.
-    ``half_life`` is whether figures of the half-life are included.
+    ``half_life`` includes those of the half-life.
 
     >>> row = {"coverage_reason": None, "price_mean": 2.5, "price_std": None,
     ...        "moments_reason": "too_few", "quantiles_reason": None}

@@ -75,9 +75,8 @@ _FIRST_DAY, _LAST_DAY = dt.datetime(1969, 12, 31), dt.datetime(2100, 1, 2)  # no
 class ShownPart:
     """The values of the widgets.
 
-    ``zoom`` may extend beyond the window. ``either`` applies the threshold to the spread's size, on
-    either side of zero. ``marks`` shows events of the two legs. ``notional`` is per leg, in the
-    quote currency.
+    ``zoom`` may extend beyond the window. ``either`` applies the threshold to the spread's size.
+    ``marks`` shows events of the legs. ``notional`` is per leg, in the quote.
     """
 
     choice: Choice
