@@ -5,8 +5,8 @@ The data's path, which is also the order of the folders::
     service -> client -> loader -> store -> statistics -> charts -> app, notebooks, reports
 
 ``tk.open()`` gives a workspace (client, store, loader), which reads ``tk.series``. Their methods
-call ``tk.statistics`` and ``tk.charts``, which take frames of one's own as well. Everything raised
-on purpose is a ``tk.RailError``.
+call ``tk.statistics`` and ``tk.charts``, which also take your own frames. Everything raised on
+purpose is a ``tk.RailError``.
 """
 
 from __future__ import annotations

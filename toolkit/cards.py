@@ -95,8 +95,8 @@ class Shown(metaclass=_Offered):
 def readable_tables(*, decimals: int = 2) -> None:
     """Have polars show its tables for reading: every column, 12 rows, numbers rounded.
 
-    Numbers have 0 to 12 ``decimals``, else `InputError` is raised, and a comma between thousands.
-    A text is cut after 60 characters, a line folded at 120. ``polars.Config.restore_defaults()``
+    Numbers have 0 to 12 ``decimals``, else `InputError` is raised, and commas between thousands.
+    Texts are cut after 60 characters, lines folded at 120. ``polars.Config.restore_defaults()``
     undoes it.
 
     >>> import polars as pl

@@ -1,9 +1,9 @@
 """The columns of results: type, unit, headings, decimals, reason and meaning, each declared once.
 
 ``columns.csv`` has one line per column of each result, in order. Further lines of a name state only
-what differs. ``@RESULT`` stands for the lines of another result, ``@RESULT of COLUMN`` for those
-lines with the log spread replaced by another column. A line without a column names the module of
-`toolkit.statistics` that declares the analysis.
+what differs. ``@RESULT`` includes the lines of another result, ``@RESULT of COLUMN`` with the log
+spread replaced by another column. A line without a column names the analysis' module of
+`toolkit.statistics`.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ _DESCRIBED: dict[Callable[..., object], str] = {}
 class Column:
     """A column of a result.
 
-    ``type`` is the polars type; ``unit`` is "" for none, "s" for a length, "UTC" for a moment in
-    Unix seconds and "UTC ms" in milliseconds. ``heading`` and ``short`` are without the unit. None
-    ``decimals`` are those of the unit. ``reason`` is the column that explains a null. ``when`` says
-    which options add the column, "" for none.
+    ``type`` is the polars type, ``unit`` "" for none, "s" for a length, "UTC" for a moment in Unix
+    seconds, "UTC ms" in milliseconds. ``heading`` and ``short`` are without the unit. ``decimals``
+    are by default the unit's. ``reason`` is the column that explains a null. ``when`` names the
+    options that add the column, "" for none.
     """
 
     name: str
@@ -189,9 +189,9 @@ def _named_for(name: str, of: str) -> str:
 def column(name: str, result: str = "") -> Column:
     """Return the declaration of a column in a result, else in any result.
 
-    A figure of another column than the documented one (``buy_price_mean``), of a path from the
-    detection, of funding only, and a yearly rate in another unit are derived. An undeclared name
-    has its words as heading and the unit of its ending.
+    Figures of other columns than the documented one (``buy_price_mean``), of a path from the
+    detection, of funding only, and yearly rates in another unit are derived. Other names have their
+    words as heading and the unit of their ending.
 
     >>> column("half_life_s").unit, column("buy_price_mean", "spread.summary").heading
     ('s', 'mean')

@@ -33,8 +33,8 @@ def shown_for(store: Path | str | None, base_url: str | None = None) -> None:
 def rail(*words: str, store: Path | str | None = None, base_url: str | None = None) -> Command:
     """Return a command line of `rail` for the reader's own terminal.
 
-    ``store`` and ``base_url`` default to those of `shown_for`. Each is added if the command takes
-    it and would otherwise use another. A ``base_url`` that is not an address is left out.
+    ``store`` and ``base_url`` default to those of `shown_for`. Each is added if the command would
+    otherwise use another. A ``base_url`` that is not an address is left out.
 
     >>> rail("sync", "A_B:X.spot"), rail("sync", "A_B:X.spot", store=Path("rail.duckdb"))
     ('rail sync A_B:X.spot', 'rail sync A_B:X.spot')

@@ -1,7 +1,7 @@
 """The end of the process: it interrupts the work of daemon threads, and waits for it.
 
-Python ends a daemon thread wherever it is. In the code of DuckDB or polars that aborts the process,
-with status 134 instead of its own.
+Python ends daemon threads wherever they are. In DuckDB or polars that aborts the process with
+status 134.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def under_way(
     """Have the end of the process interrupt a block, and wait for it for half a minute at most.
 
     ``interrupt`` is called by another thread. A daemon thread then ends quietly at an error, or
-    when it begins a block, unless the block ``finishes`` work that this thread has under way.
+    when it begins a block, unless the block ``finishes`` work under way.
 
     >>> with under_way():
     ...     print("the process does not end here")
@@ -76,8 +76,7 @@ def _let_go(error: BaseException | None) -> None:
 def outside() -> Iterator[None]:
     """Mark a block that only waits for an answer: the end of the process does not wait for it.
 
-    A daemon thread that comes back from it then ends quietly. The block must not call DuckDB or
-    polars.
+    A daemon thread then ends quietly after it. The block must not call DuckDB or polars.
 
     >>> with under_way(), outside():
     ...     print("the process may end here")

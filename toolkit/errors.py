@@ -1,7 +1,6 @@
 """The error tree. ``except RailError`` catches all of it.
 
-Each error reads as one line (what was wrong, what is allowed, what to do) and has its facts as
-attributes. The tree, which a test compares with the classes::
+Each error is one line (what was wrong, what is allowed, what to do), with its facts as attributes::
 
     RailError
         InputError
@@ -152,9 +151,9 @@ class ServiceError(RailError):
     """The service refused, failed, or could not be understood.
 
     ``status`` is the HTTP status, or the one in a body of status 200, None without an answer.
-    ``url`` has no query. ``detail`` is the message of the body, ``code`` its short name and
-    ``challenge`` the ``WWW-Authenticate`` header, each "" for none. ``retry_after_s`` is the time
-    that the service asks to wait (s), None for none.
+    ``url`` has no query. ``detail`` is the body's message, ``code`` its short name and
+    ``challenge`` the ``WWW-Authenticate`` header, each "" for none. ``retry_after_s`` (s) is the
+    wait that the service asks for, or None.
 
     >>> refused = ServiceError("busy", status=503, code="unavailable", retry_after_s=2.0)
     >>> refused.code, refused.retry_after_s

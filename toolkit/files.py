@@ -37,7 +37,7 @@ def locked(file: int, *, waits: bool = False) -> bool:
 
 
 def keep_names(folder: Path) -> None:
-    """Wait until the names in a folder are on the disk. Windows has no call for it."""
+    """Wait until the names in a folder are on disk. Windows has no call for it."""
     if os.name == "nt":
         return
     opened = os.open(folder, os.O_RDONLY)

@@ -31,8 +31,8 @@ _NO_FILE_NAME = re.compile(r"[^A-Za-z0-9.-]+")
 def plain(text: str, at_most: int = LONGEST) -> str:
     r"""Return one line of printable text, cut with "…".
 
-    Any white space becomes one blank. Every other unprintable character becomes "�": a control
-    character moves a terminal's cursor, a change of direction shows a name backwards.
+    White space becomes one blank, any other unprintable character "�": a control character moves a
+    terminal's cursor, a change of direction shows a name backwards.
 
     >>> plain("a\x1b[31m\n\u202eb"), plain("abcdef", at_most=4)
     ('a�[31m �b', 'abc…')
@@ -67,8 +67,8 @@ def is_name(text: str) -> bool:
 class Written(str):
     """Text for one kind of reader, made of literals, and of other text by `format` and `join`.
 
-    These make it harmless unless it is of the same type. tests/test_foreign_door.py checks that the
-    type itself is called with literals only.
+    These make it harmless unless it is of the same type. A test checks that the type is called with
+    literals only.
     """
 
     __slots__ = ()

@@ -1,7 +1,7 @@
 """Ctrl-C: one press ends a block with one `KeyboardInterrupt`, after the block has cleaned up.
 
-polars and DuckDB end their queries for the signal too, so that one press can arrive twice: as an
-error of a query, then as Python's own while the block cleans up.
+polars and DuckDB end their queries for the signal too, so one press can arrive twice: as a query's
+error, then as Python's own while the block cleans up.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class RequestCount(Protocol):
 class WholeRequests(H11Protocol):
     """HTTP/1.1 that closes a connection whose request is slow, where uvicorn would wait forever.
 
-    Head and body have ``most_s`` (s) each, the body a second more for each kB that arrived.
+    Head and body have ``most_s`` (s) each, the body a second more per kB that arrived.
     """
 
     most_s = 10.0
@@ -93,7 +93,7 @@ class ServerSettings:
 
     A stopping server waits ``grace_s`` for open connections. With ``requests`` it first refuses new
     ones, and waits up to 3 s for those under way. ``notify`` is awaited every ``notify_every_s``.
-    h11 as ``http`` strips blanks from header values, which httptools does not.
+    h11 as ``http``, unlike httptools, strips blanks from header values.
     """
 
     app: Callable[..., Awaitable[Any]]
@@ -163,8 +163,8 @@ def run(
 def run_in_thread(settings: ServerSettings, host: str, port: int) -> Iterator[str]:
     """Serve in a thread for the length of a ``with`` block, which gets the base URL.
 
-    The block ends after all work `in_worker` threads. The server also stops with the main thread.
-    Raises as `bind`, and `UnavailableError` for an application that does not start.
+    The block ends after all work `in_worker`. The server also stops with the main thread. Raises as
+    `bind`, and `UnavailableError` for an application that does not start.
 
     >>> async def app(scope, receive, send): ...
     >>> with run_in_thread(ServerSettings(app, grace_s=1), "127.0.0.1", 0) as base_url:
@@ -196,8 +196,8 @@ async def in_worker(
 ) -> _Result:
     """Run blocking work in a worker thread, outside the event loop.
 
-    The thread of `run_in_thread` ends after that work: the end of the process in the code of polars
-    or pyarrow would abort it, with status 134 instead of its own.
+    The thread of `run_in_thread` ends after that work, as the end of the process in polars or
+    pyarrow would abort it with status 134.
 
     >>> asyncio.run(in_worker(sum, [1, 2]))
     3
@@ -221,12 +221,12 @@ async def in_worker(
 
 
 def expect_whole_requests() -> None:
-    """Use `WholeRequests` in the servers that others set up in this process, as Streamlit does."""
+    """Use `WholeRequests` in servers set up by others, such as Streamlit."""
     uvicorn.config.HTTP_PROTOCOLS["auto"] = f"{__name__}:{WholeRequests.__name__}"
 
 
 class _Here(threading.local):
-    """Work that this thread's event loop gave to worker threads and that is not finished."""
+    """Unfinished work that this thread's event loop gave to worker threads."""
 
     def __init__(self) -> None:
         self.calls = set[Future[None]]()

@@ -1,11 +1,11 @@
 """The tables of the store: DDL, frame schemas and documentation derive from here.
 
-``tables.csv`` has a line per table, with its key and order in place of type and unit, then one line
-per column. ``@NAME`` stands for the columns of another. A name with a leading ``_`` is not a table.
+``tables.csv`` has a line per table, with its key and order in place of type and unit, then one per
+column. ``@NAME`` includes the columns of another. A name with a leading ``_`` is not a table.
 
-Rows of a series are never changed. A row that differs from the newest one of the same key is
-appended with the next ``revision``, and the newest revision is current. Each further row of one
-time has revisions of its own, from the next multiple of `TIE` on.
+Rows of a series never change. A row that differs from the newest one of its key is appended with
+the next ``revision``, and the newest is current. Each further row of one time has its own
+revisions, from the next multiple of `TIE` on.
 """
 
 from __future__ import annotations
@@ -97,10 +97,10 @@ class Table:
 class LedgerState(StrEnum):
     """What is known about a stretch of a trajectory.
 
-    ``held``: answered with rows. ``empty``: answered, and the service has no row there. ``not yet
-    known``: younger than the service's delay, the time that a row takes to settle and its interval.
-    ``missing``: not asked for yet. ``unrecoverable``: not asked for, and older than the plan
-    reaches. ``lost at the source``: the service says so, with a reason.
+    ``held``: answered with rows. ``empty``: answered without rows. ``not yet known``: younger than
+    the service's delay, a row's time to settle and its interval. ``missing``: not requested.
+    ``unrecoverable``: not requested, and beyond the plan's retention. ``lost at the source``:
+    reported lost by the service, with a reason.
     """
 
     HELD = "held"
@@ -114,9 +114,9 @@ class LedgerState(StrEnum):
 class CoverageState(StrEnum):
     """What the ledger records of a stretch.
 
-    ``provisional``: answered, and to be asked for again, since more may arrive
-    (`toolkit.store.ledger.ledger`). ``settled``: answered for good. ``lost``: lost
-    at the source. Each load of its time asks for it again, and a follow as for what is provisional.
+    ``provisional``: answered, and requested again, since more may arrive
+    (`toolkit.store.ledger.ledger`). ``settled``: answered for good. ``lost``: lost at the source.
+    Each load requests it again, a follow as if provisional.
     """
 
     ASKED = "asked"
@@ -128,8 +128,8 @@ class CoverageState(StrEnum):
 class GapStatus(StrEnum):
     """What became of a stretch that an interrupted stream did not bring.
 
-    ``open``: the service's archive has not answered for all of it yet. ``repaired``: it has.
-    ``unrepairable``: a part is older than the plan reaches. ``lost``: lost at the source.
+    ``open``: the archive has not answered for all of it yet. ``repaired``: it has.
+    ``unrepairable``: a part is beyond the plan's retention. ``lost``: lost at the source.
     """
 
     OPEN = "open"
@@ -149,8 +149,8 @@ class AlertOutcome(StrEnum):
     """What became of the delivery of a change of an alert.
 
     ``waiting``: to be sent, perhaps again. ``delivered``: the receiver took it. ``failed``: the
-    receiver refused it. ``late``: it was found or waited too long to be sent. ``unknown``: the
-    process ended while sending, and a repeat might be seen twice.
+    receiver refused it. ``late``: found or kept waiting too long to be sent. ``unknown``: the
+    process ended while sending, so a repeat might be seen twice.
     """
 
     WAITING = "waiting"

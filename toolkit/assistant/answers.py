@@ -1,6 +1,6 @@
 """Answers of tools: figures with their basis, bounded in rows and bytes.
 
-Text of a service, such as a name or a value of SQL, is one short line of printable characters.
+Text of a service is one short line of printable characters.
 """
 
 from __future__ import annotations

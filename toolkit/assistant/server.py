@@ -100,7 +100,7 @@ _Context = ServerRequestContext[dict[str, Any], Any]
 def serve_stdio(rail: Workspace) -> None:
     """Answer over the standard streams until the input ends, or until Ctrl-C.
 
-    It runs in a daemon thread, since a thread that waits for input cannot be interrupted.
+    It runs in a daemon thread, since waiting for input cannot be interrupted.
     """
     serving = threading.Thread(target=anyio.run, args=(_stdio, rail), daemon=True)
     serving.start()

@@ -115,8 +115,8 @@ def _bucket_s(window: Interval) -> int:
 def _pieces(stretches: pl.DataFrame, window: Interval, bucket_s: int) -> pl.DataFrame:
     """Build the strip's bars: stretches that fill whole buckets, and shares of mixed buckets.
 
-    ``since_ts`` and ``until_ts`` are the stretch that the bar describes, ``foot`` and ``height``
-    are in units of the strip's height.
+    ``since_ts`` and ``until_ts`` are the stretch described, ``foot`` and ``height`` are in strip
+    heights.
     """
     start, end = (pl.col(name) - window.start for name in ("start_ts", "end_ts"))
     low, high = window.start + pl.col("bucket") * bucket_s, pl.col("low") + bucket_s

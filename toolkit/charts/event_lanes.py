@@ -62,7 +62,7 @@ def event_lanes(
         The most lanes: one per symbol, most events first, the last for all others.
     bars
         The most bars. Events of one lane and family that opened at nearly the same time share one,
-        from the first opening to the last close; the more bars, the wider "nearly".
+        from the first opening to the last close.
 
     Returns
     -------
@@ -125,7 +125,7 @@ def _placed(spans: pl.DataFrame, most: int) -> tuple[pl.DataFrame, list[str]]:
 def _joined(placed: pl.DataFrame, window: Interval, most: int) -> pl.DataFrame:
     """Join events that opened at nearly the same time, the longest first.
 
-    A row has the facts of its largest event, and ``events``, their number.
+    A row has the facts of its largest event, and their number ``events``.
     """
     size = pl.col("peak").abs().fill_null(-1.0)
     grain, found = _GRAIN, placed

@@ -270,7 +270,7 @@ def _axes(unit: str, step: float, labels: list[str]) -> dict[str, Any]:
 
 
 def _most(part: pl.DataFrame) -> int:
-    """Return how many events of a group were at risk at one age or entered after it."""
+    """Return how many events of a group were at risk at an age or entered later."""
     entered = int(part["entering"].sum()) if "entering" in part.columns else 0
     return int(part["n"][0]) + entered
 

@@ -300,7 +300,7 @@ def _bars(spans: pl.DataFrame, family: EventFamily, view: View) -> go.Bar:
 def life_bars(spans: pl.DataFrame, family: EventFamily, timezone: str) -> go.Bar:
     """Draw the events of `event_spans` as bars from ``since`` to ``until`` on a time axis.
 
-    Their places across it are the caller's. With an ``event_id`` it is the bars' ``customdata``.
+    An ``event_id`` is the bars' ``customdata``.
     """
     since, until = spans["since"].cast(pl.Int64), spans["until"].ceil().cast(pl.Int64)
     clocks = [clock_text(times, timezone) for times in (since, until)]

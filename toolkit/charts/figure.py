@@ -21,7 +21,7 @@ from toolkit.foreign import html, plain
 class Carriers:
     """The cell of each front end that showed plotly.js last, and its run.
 
-    A front end sends one session id until its page is reloaded.
+    A front end has one session id until a reload.
 
     >>> def run(session, cell, number, deleted=()):
     ...     return {"header": {"session": session, "msg_id": number}, "content": {},

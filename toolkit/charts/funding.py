@@ -59,8 +59,7 @@ def funding_chart(
         The trajectory of the rows, or its key: by default the frame's ``trajectory``.
     start, end
         The window, by default that of the frame's settlements. The differential is drawn over
-        ``[start, end)``. A position is opened at ``start`` and closed at ``end``, and receives a
-        settlement at ``end``.
+        ``[start, end)``. A position from ``start`` to ``end`` receives a settlement at ``end``.
     unit
         The differential's unit, one of `toolkit.charts.FUNDING_UNITS`.
     cost_bps

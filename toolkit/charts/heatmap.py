@@ -345,9 +345,9 @@ def cooccurrence_chart(
     -------
     Figure
         A heat map with a row and a column per group, the first on top. A cell is the ratio of pairs
-        to those expected, on a logarithmic scale from 1/8 to 8, grey where the ratio is within its
-        band of chance, and unfilled without a ratio. Cells with a q-value below 0.05 are marked.
-        Raises `InputError` for two rows of one pair in one order.
+        to those expected, on a logarithmic scale from 1/8 to 8, grey within its band of chance, and
+        unfilled without a ratio. Cells with a q-value below 0.05 are marked. Raises `InputError`
+        for two rows of one pair in one order.
 
     Examples
     --------

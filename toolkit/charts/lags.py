@@ -1,4 +1,4 @@
-"""Correlation of two prices at each lag: the lines of several estimates, and the band of chance."""
+"""Correlation of two prices at each lag, with the band of chance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Marks behind and on a spread's line: thresholds, and the events detected on its legs."""
+"""Marks on a spread's line: thresholds, and the events of its legs."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ def _price_lines(
 
 
 def _rate_lines(funding: pl.DataFrame, view: View) -> dict[str, go.Scatter]:
-    """Draw the rates of each leg as steps, from the one in force at the window's start."""
+    """Draw the rates of each leg as steps, from the window's start."""
     found = {}
     for leg in funding["leg"].unique().sort():
         mine = funding.filter(pl.col("leg") == leg).sort("ts")
@@ -177,7 +177,7 @@ def _rate_lines(funding: pl.DataFrame, view: View) -> dict[str, go.Scatter]:
 def _coloured(lines: dict[str, go.Scatter], rates: dict[str, go.Scatter]) -> list[go.Scatter]:
     """Order the lines so that a leg has one colour in both plots.
 
-    A template colours the traces in turn, so an absent line is replaced by an empty one.
+    Templates colour traces in turn, so an absent line is replaced by an empty one.
     """
     legs = sorted({*lines, *rates})
     free = -len(legs) % _COLOURS

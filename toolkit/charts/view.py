@@ -99,7 +99,7 @@ class Heading:
             raise InputError("source", given, mine)
 
     def heading(self, title: str, *lines: str) -> dict[str, Any]:
-        """Build the layout. Keep the lines short: a title does not wrap on a narrow screen."""
+        """Build the layout. Keep lines short, as titles do not wrap."""
         below = (self.subject, *lines, self.source.label)
         return {
             "template": template_name(self.theme),

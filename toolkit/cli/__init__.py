@@ -22,8 +22,8 @@ _LONGEST = 4_000  # characters of an error's line
 def program() -> None:
     """Run `main` as a process, which ends after its threads and exit hooks.
 
-    Python would then spend two thirds of the time of the imports on tearing modules down. A process
-    that is traced or profiled keeps Python's own end.
+    Python would take long to tear modules down. A traced or profiled process keeps Python's own
+    end.
     """
     code: object = ExitCode.REFUSED  # as Python has it after a traceback
     if sys.gettrace() is None and sys.getprofile() is None:

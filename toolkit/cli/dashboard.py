@@ -305,9 +305,9 @@ def dashboard(
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Serve the dashboard for the length of a ``with`` block. The port must be free.
 
-    A browser opens ``page``, "" for the first one. With ``follows`` pages look for new rows every
-    5 s by default. With ``names`` others reach it by these after a login, also behind ``proxies``.
-    `rail open` finds it by a note beside the store.
+    A browser opens ``page``, "" for the first one. With ``follows`` pages look for new rows every 5
+    s by default. With ``names`` others reach it after a login, also behind ``proxies``. `rail open`
+    finds it by a note beside the store.
     """
     argv = [sys.executable, "-m", "toolkit.dashboard", "--store", str(store.path.resolve())]
     argv += ["--host", host, "--port", str(port), "--end-with-stdin"]

@@ -208,8 +208,8 @@ class CostOptions:
 def asks(**helps: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give the options of a command their help, each by the name of its parameter.
 
-    A help may begin with the option and its METAVAR where these are not the parameter's. Without
-    one it is that in `SHARED`. Arguments are given as `typer.Argument`.
+    A help may begin with an option and METAVAR other than the parameter's. By default it is that in
+    `SHARED`. Arguments are `typer.Argument`.
 
     >>> @asks(until="--for LENGTH: Stop after this long.")
     ... def run(until: str = "", store: Path | None = None) -> None: ...

@@ -120,7 +120,7 @@ class Option:
 
 
 class OneOf(Option):
-    """One of the allowed values, in a row of buttons. A mapping has labels for them."""
+    """One of the allowed values, as buttons. A mapping has labels for them."""
 
     def read(self, params: Mapping[str, str], faults: list[Markdown]) -> Any:
         if self.usual is None:
@@ -145,7 +145,7 @@ class OneOf(Option):
 
 
 class Picked(OneOf):
-    """One of the allowed values, picked from a list. It may be empty where None is usual."""
+    """One of the allowed values, from a list. It may be empty where None is usual."""
 
     def draw(self, **looks: Any) -> None:
         none = {} if self.always else {"index": None}
@@ -259,7 +259,7 @@ class Zoom(Option):
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """The options of one page in the order of its link, after ``also``, which it handles itself."""
+    """A page's options in the order of its link, after ``also``, which it handles itself."""
 
     page: str
     options: tuple[Option, ...]

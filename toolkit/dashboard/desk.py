@@ -78,7 +78,7 @@ _BADGES = {
 
 
 def choose_clock(place: Container, path: Path) -> str:
-    """Draw the clock and how often the page looks for new rows, and return the clock's zone."""
+    """Draw the clock and the refresh, and return the clock's zone."""
     state = st.session_state
     choices = _CLOCKS.given(refresh={"usual": "5 s" if state.get("follow") else _USUAL_REFRESH})
     choices.follow()
@@ -110,7 +110,7 @@ def _renew(path: Path, every_s: int | None) -> None:
 
 
 def show_source(place: Container, held: StoreState, timezone: str) -> None:
-    """Show the source and age of the data, and in a popover the plan, the times and the file."""
+    """Show the source and age of the data, and in a popover plan, times and file."""
     with place:
         with st.popover(_BADGES.get(held.source.kind, _UNKNOWN), type="tertiary"):
             st.markdown(source_words(held.source))
@@ -137,7 +137,7 @@ def _times_words(held: StoreState, timezone: str) -> Markdown:
 
 
 def choose_kept(place: Container, held: StoreState) -> tuple[frozenset[str], FeeChoice]:
-    """Draw the symbols and the fees that all pages keep to. No symbol chosen is all of them."""
+    """Draw the symbols and the fees of all pages. No symbols mean all."""
     fees = FeeChoice.of(held)
     choices = _KEPT.given(symbols={"allowed": held_symbols(held)}, **fees.given)
     choices.follow()
@@ -154,7 +154,7 @@ def choose_kept(place: Container, held: StoreState) -> tuple[frozenset[str], Fee
 
 
 def show_switch(place: Container, name: str) -> None:
-    """Draw the switch that unfolds a page's choices on a phone, with the number that were made."""
+    """Draw the switch that unfolds a page's choices on a phone, with their number."""
 
     @st.fragment()
     def switch() -> None:

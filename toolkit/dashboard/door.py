@@ -1,6 +1,6 @@
 """The login before a shared dashboard, as an ASGI middleware around all of Streamlit.
 
-It covers pages, files and the socket that carries the data, so that no page needs its own check.
+It covers pages, files and the data's socket.
 """
 
 from __future__ import annotations
@@ -252,9 +252,8 @@ def _is_known(host: str, names: frozenset[str]) -> bool:
 
     Other names are refused against DNS rebinding.
 
-    >>> names = frozenset({"desk.example"})
-    >>> [_is_known(h, names) for h in ("10.0.0.5:8501", "[::1]:80", "DESK.example", "evil.example")]
-    [True, True, True, False]
+    >>> _is_known("DESK.example", frozenset({"desk.example"}))
+    True
     """
     try:
         name = (urlsplit(f"//{host}").hostname or "").rstrip(".")
@@ -285,8 +284,8 @@ def _network(address: str) -> str:
 def _own_page(target: str) -> str:
     r"""Return a path of this dashboard, "/" for a target elsewhere.
 
-    >>> [_own_page(t) for t in ("/spreads?symbol=BTC", "//evil.example", "/\\evil", "x:y", "/\r\n")]
-    ['/spreads?symbol=BTC', '/', '/', '/', '/']
+    >>> _own_page("/spreads?symbol=BTC"), _own_page("/\r\n")
+    ('/spreads?symbol=BTC', '/')
     """
     printable = target.isascii() and target.isprintable() and "\\" not in target
     whole = target.startswith("/") and not target.startswith("//")

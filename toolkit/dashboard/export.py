@@ -1,4 +1,4 @@
-"""Exports of a page: its rows as files, its address, and the Python that gives the rows."""
+"""Exports of a page: its rows as files, its address, and its Python."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def hand_over(
     *,
     of: str = "export",
 ) -> None:
-    """Offer rows as CSV and Parquet files, written on a click, and the Python that gives them.
+    """Offer rows as CSV and Parquet files, written on a click, and as Python.
 
     ``name`` is the files' name without its ending. ``of`` distinguishes buttons of one page.
     """

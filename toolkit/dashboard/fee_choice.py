@@ -1,4 +1,4 @@
-"""The fee table of all pages: the choice of one and of a style, and the form that writes it."""
+"""The fee table of all pages: its choice, that of a style, and the form that writes it."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Net:
 
 
 def python_costs(fees: FeeModel, style: Style, notional: float = NOTIONAL) -> list[str]:
-    """Return the arguments of the same net figures in Python, which takes the user's table alone.
+    """Return the arguments of the same net figures in Python, which takes the user's table.
 
     >>> python_costs(FeeModel.example(["X"]), "maker")
     ['fees=tk.statistics.fees.FeeModel.example(["X"])', 'style="maker"']
@@ -157,7 +157,7 @@ _OPEN, _FAULT = "fee_form_open", "fee_form_fault"
 
 
 def offer_form(held: StoreState, choice: FeeChoice) -> None:
-    """Show the button of the form of one's own fees, and the form after a click."""
+    """Show the button of the form of your own fees, and the form after a click."""
     if held.published:
         return
     state = st.session_state

@@ -311,5 +311,5 @@ def page_file(name: str) -> str:
 
 
 def go_to(name: str, **asked: str) -> None:
-    """Open another page with the parameters of its link. This ends the run of the script."""
+    """Open another page with the parameters of its link, which ends this run."""
     switch_page(page_file(name), query_params=asked)

@@ -56,7 +56,7 @@ _RUNS_RAIL = "from toolkit.cli import main; main()"
 
 @dataclass(eq=False, slots=True)
 class Follower:
-    """A `rail follow` of one store, as a process that ends with the dashboard.
+    """A `rail follow` of one store that ends with the dashboard.
 
     It has the dashboard's settings, with their key.
     """
@@ -158,7 +158,7 @@ def show_following(held: StoreState) -> None:
 
 
 def follow_button(held: StoreState, key: str) -> None:
-    """Show the button of a follow. A click shows what it loads first, a second one starts it."""
+    """Show the button of a follow. A click shows what it loads, a second one starts it."""
     follower, state = follower_of(held.path), st.session_state
     address, asked = address_to_ask(held.base_url), f"{key}_asked"
     if not state.get(asked):
@@ -266,7 +266,7 @@ RATES = Load.of(Markdown("Load the rates in force"), "snapshot/funding")
 class PageLoader:
     """The loads of one store that pages of this process start, one at a time.
 
-    ``words`` are the label of the current or last load, ``fault`` is why it failed, ``done`` its
+    ``words`` are the current or last load's label, ``fault`` is why it failed, ``done`` its
     outcome.
     """
 

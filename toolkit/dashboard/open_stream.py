@@ -1,4 +1,4 @@
-"""Opening the chart of a stream from another page: what is not stored is loaded first."""
+"""Opening a stream's chart from another page, loaded first if not stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shell of every page: its bar, toasts of alerts, figures with zoom, tables and metrics."""
+"""The shell of every page: bar, toasts of alerts, figures with zoom, tables and metrics."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def page(title: Markdown, body: Callable[[PageShell], None]) -> None:
 
 
 def _keep_shown(title: Markdown) -> None:
-    """Run the page in view again at once, a few times, so that it stays in view."""
+    """Run the page in view again at once, a few times, to keep it in view."""
     state = st.session_state
     if state.get("shown_page") != title:
         return
@@ -224,7 +224,7 @@ def draw_cells(figure: Any, key: str, *, headed: bool = False) -> None:
 
 
 def _make_room(figure: Any) -> None:
-    """Reserve room for labels and legend: plotly draws a figure twice if a margin is too small."""
+    """Reserve room for labels and legend, as plotly draws twice if a margin is too small."""
     layout = figure.layout
     for axis in figure.select_yaxes():
         names = [*(axis.ticktext or ()), *_names_on(figure, axis)]

@@ -1,8 +1,8 @@
 # ruff: noqa: A002, D102 - the names are Streamlit's, and described there
 """Streamlit with types: pages import ``st`` from here alone.
 
-So a type checker refuses texts that are not `toolkit.foreign.Markdown`, and commands that
-`toolkit.foreign.command` did not make.
+A type checker refuses texts other than `toolkit.foreign.Markdown`, and commands not made by
+`toolkit.foreign.command`.
 """
 
 from __future__ import annotations

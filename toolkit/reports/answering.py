@@ -92,9 +92,9 @@ class ScreenPart:
 
 
 def _ranked(workspace: Workspace, part: Part, on: On) -> Computed:
-    """Rank all series of a kind that are held by a figure.
+    """Rank all stored series of a kind by a figure.
 
-    The figures are those of the statistic that is named as the method.
+    The figures are those of the method's statistic.
     """
     for name in part.options:
         if name not in _RANKED_BY:
@@ -125,7 +125,7 @@ def _screened(
 def _symbol(workspace: Workspace, part: Part, _on: On) -> Computed:
     """Draw the prices of a symbol's legs, their funding and the symbol's events on one axis.
 
-    The result has what each stream has in the window. One without a row is not drawn.
+    The result has what each stream has. One without a row is not drawn.
     """
     symbol = str(part.options["symbol"])
     held = {key: _held(workspace, key, part) for key in part.streams}

@@ -1,4 +1,4 @@
-"""Results of parts as a page shows them, and their changes since the report before."""
+"""Results of parts as a page shows them, and their changes since an earlier report."""
 
 from __future__ import annotations
 

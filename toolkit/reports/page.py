@@ -1,4 +1,4 @@
-"""Page of a report: one HTML file without a network. The same recipe and charts give its bytes."""
+"""Page of a report: one HTML file, of the same bytes for the same recipe and charts."""
 
 from __future__ import annotations
 

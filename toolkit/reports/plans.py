@@ -99,7 +99,7 @@ def add_watchlist(draft: Draft, streams: Sequence[Stream], window: Interval) -> 
     """Add a watchlist's spreads and funding pairs, ranked, and its event logs.
 
     Funding ends at the last 00:00, 08:00 or 16:00 UTC, when all pairs settle. Returns the logs
-    without an event in the window.
+    without an event.
     """
     settled = window.end - window.end % _SETTLED_S
     windows = {

@@ -319,7 +319,7 @@ def bind(series: type[Series], family: Family) -> None:
 
 
 def bound_to(family: Family) -> list[Analysis]:
-    """Return the analyses of a family that are methods of its series: those of a single series."""
+    """Return the analyses of a family that take a single series: the methods."""
     elsewhere = {"figures", "arrivals"}
     own = (each for each in analyses(family) if each.across is None)
     return [each for each in own if not each.takes & elsewhere]

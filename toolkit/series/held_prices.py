@@ -100,7 +100,7 @@ class HeldPrices:
         return f'rail.sync([{keys}], "{start}", "{end}")'
 
     def lacking(self, found: pl.DataFrame, window: Interval) -> list[str]:
-        """Return a line on a result's pairs without prices and how to load them, if any."""
+        """Return a line on a result's pairs without prices, if any, and how to load them."""
         if "prices_lack" not in found.columns:
             return []
         pairs = found.filter(pl.col("trajectory").str.count_matches(":") == 2)

@@ -34,7 +34,7 @@ _GROUPED = ("by", "same")
 
 @dataclass(frozen=True)
 class HeldEvents:
-    """Documents of event logs in a window, and before it for the openings of its events.
+    """Documents of event logs in a window, and before it for openings.
 
     ``logs`` is `toolkit.store.event_logs` (family, known_until in s), ``held``
     `toolkit.store.held_stretches`. ``family`` is for an analysis of one log.
@@ -118,7 +118,7 @@ def _by_columns(options: Mapping[str, Any]) -> dict[str, Any]:
 def with_places(rows: pl.DataFrame) -> pl.DataFrame:
     """Add the columns of groups to rows of `toolkit.statistics.events.audited`.
 
-    They are symbol, legs, exchange, and the band of the largest size of the episode, else event.
+    They are symbol, legs, exchange, and the band of the episode's (else event's) largest size.
     """
     place = pl.col("trajectory").str.strip_prefix(f"{Family.FUNDING.value}/")
     symbol, legs = (place.str.splitn(":", 2).struct[n] for n in (0, 1))
@@ -181,8 +181,7 @@ class EventSeries(EventAnalyses):
     def detections(self) -> pl.DataFrame:
         """List the events that opened in the window: when, in which trajectory, which way.
 
-        See `toolkit.statistics.events.detections`. `toolkit.workspace.Workspace.around` has the
-        rows around them.
+        `toolkit.workspace.Workspace.around` has the rows around them.
         """
         found = event_statistics.detections(self.rows)
         return found.filter(pl.col("ts").is_between(*self.window, closed="left"))

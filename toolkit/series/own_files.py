@@ -1,4 +1,4 @@
-"""Files and frames of one's own: their columns by name or layout, numbers, and times in UTC."""
+"""Your own files and frames: columns by name or layout, numbers, and times in UTC."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ from toolkit.tables import LedgerState
 class TrajectorySeries(Series):
     """A series of bars, of settlements, or of rows from snapshots.
 
-    Rows from snapshots have coverage by polls: see `toolkit.statistics.quality.coverage.by_polls`.
+    Rows from snapshots have coverage by polls.
     """
 
     stream: Trajectory | SnapshotTrajectory | Pair
@@ -112,7 +112,7 @@ class TrajectorySeries(Series):
     def plot_coverage(self, *, timezone: str = "UTC", theme: str | None = None) -> Figure:
         """Draw the stored stretches of the window, and why the others are missing.
 
-        See `toolkit.charts.coverage_chart`. `gaps` has the same as rows, and its errors.
+        `gaps` has the same as rows, and its errors.
         """
         return self._drawn("coverage_chart", self._states, timezone=timezone, theme=theme)
 

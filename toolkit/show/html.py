@@ -1,6 +1,6 @@
 """Tables and figures as HTML: values, headings, reasons and meanings as `toolkit.columns` has them.
 
-Rows are mappings of columns to values, of one result, as "spread.summary/5". "" is of any.
+Rows map columns to values of one result, as "spread.summary/5". "" is any.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def lines_html(
 ) -> Html:
     """Return a table. A head has its kind, "text" or "number", a cell its text and one below it.
 
-    On a narrow screen a column's head precedes each cell. A key breaks at a colon.
+    On a narrow screen the head precedes each cell. Keys break at colons.
 
     >>> lines_html([("text", "of")], [[("A_B:X.spot",)]])[-92:-27]
     '<td class="text" data-head="of"><span>A_B:<wbr>X.spot</span></td>'

@@ -27,7 +27,7 @@ _LEAST_COLUMNS = 3
 def print_sheet(page: Terminal, sheet: Sheet, rows: pl.DataFrame, left_out: str) -> None:
     """Print rows for a reader: a line for each, or the figures of the only one.
 
-    A key common to all rows is a line above them in place of a column.
+    A key common to all rows is a line above them.
     """
     page.print(Text(plain(f"{sheet.heading} · {sheet.label}")), soft_wrap=False)
     notes: list[str] = []

@@ -32,7 +32,7 @@ _NONE = {
 def half_life_note(row: Mapping[str, Any]) -> str:
     """Describe why a half-life is null or unreliable, "" for a reliable one.
 
-    ``row`` is of `toolkit.statistics.spread.half_life`, see `doubt_of`.
+    ``row`` is of `toolkit.statistics.spread.half_life`.
 
     >>> half_life_note({"half_life_s": None, "half_life_reason": "too_few"})
     'too few rows for a half-life'
@@ -88,7 +88,7 @@ def heading_of(one: Column, *, short: bool = False) -> str:
 def value_text(value: Any, one: Column, *, unit: bool = False) -> str:
     """Write a value of a column: a length in its units, a moment in UTC, a share in percent.
 
-    ``unit`` True adds the unit where a heading would have it. A null is a dash.
+    ``unit`` adds the unit that a heading would have. A null is a dash.
 
     >>> value_text(1670.0, column("half_life_s")), value_text(0.95, column("coverage"))
     ('27 min 50 s', '95.00 %')
@@ -148,7 +148,7 @@ def share_text(share: float | None) -> str:
 
 
 def basis_text(n: int | None, coverage: float | None, what: str = "coverage") -> str:
-    """Write the basis of figures: the number of observations, and their coverage of the window.
+    """Write the basis of figures: n, and their coverage of the window.
 
     >>> basis_text(1200, 0.985), basis_text(3, None)
     ('n = 1,200, coverage 98.50 %', 'n = 3')
@@ -186,7 +186,7 @@ def figures_of(names: Iterable[str], result: str) -> list[str]:
 def reason_column(row: Mapping[str, Any], name: str) -> str:
     """Return the column that says why a value of a row is null, "" where there is none.
 
-    It is the declared one, or else the first to the right that ends in ``_reason``.
+    It is the declared one, else the next that ends in ``_reason``.
 
     >>> reason_column({"half_life_s": None, "half_life_reason": "too_few"}, "half_life_s")
     'half_life_reason'

@@ -1,4 +1,4 @@
-"""The application: its pages, their navigation and the login by an OpenID Connect provider."""
+"""The application: pages, navigation and the login by an OpenID Connect provider."""
 
 from __future__ import annotations
 

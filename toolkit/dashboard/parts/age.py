@@ -16,7 +16,7 @@ from toolkit.market import Family
 def newest_end(streams: pl.DataFrame) -> int | None:
     """Return the end (s UTC) of the newest row's interval, None without a dated row.
 
-    Snapshots and series kept from them do not count. A settlement of funding is a moment.
+    Snapshots and series from them do not count. A settlement is a moment.
 
     >>> streams = pl.DataFrame(
     ...     {"kind": ["price", "funding"], "last_ts": [880, 600], "step_s": [60, 28800]}
@@ -54,7 +54,7 @@ def show_age(facts: Mapping[str, object], key: str = "age") -> None:
 def age_facts(held: StoreState, now: int) -> dict[str, int | None]:
     """Return the age at ``now``, the service's clock (s), and where it turns amber and red.
 
-    If that clock stands still so does the age, without limits.
+    If that clock is stopped so is the age, without limits.
     """
     delays = dated(held.streams)["delay_s"].sort()
     delay_s = int(delays[-1]) if delays.len() else 0

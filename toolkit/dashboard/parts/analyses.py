@@ -1,4 +1,4 @@
-"""The expander More analyses: any analysis of `toolkit.analyses` of what a page shows.
+"""The expander More analyses: any of `toolkit.analyses` of what a page shows.
 
 Analyses that compare several series are only named.
 """
@@ -66,8 +66,7 @@ class _Figure(Number):
 def _options(page: str, analysis: Analysis) -> dict[Parameter, Option]:
     """Return the widget of each parameter that can be typed.
 
-    It begins with the default, or with the example of a parameter without one, which is also meant
-    if it is left empty.
+    It begins with the default, else with the parameter's example, which an empty one means too.
     """
     return {each: _option(page, analysis, each) for each in analysis.parameters if each.is_asked}
 

@@ -1,4 +1,4 @@
-"""The answer of an analysis on a page: chart, figures or table, notes and implausible figures.
+"""The answer of an analysis: chart, figures or table, notes and implausible figures.
 
 Columns, their order and the chart are those of the declaration.
 """
@@ -87,7 +87,7 @@ def _heading(shell: PageShell, answer: SeriesAnswer | EventAnswer) -> Markdown:
 
 
 def _draw_chart(shell: PageShell, answer: SeriesAnswer | EventAnswer, key: str) -> None:
-    """Draw the chart, or say why it cannot be drawn. One of other rows than these is left out."""
+    """Draw the chart of these rows, or say why it cannot be drawn."""
     try:
         figure = drawn(shell, answer.analysis, answer.rows, limit=_MOST_GROUPS)
     except InputError as error:
@@ -98,7 +98,7 @@ def _draw_chart(shell: PageShell, answer: SeriesAnswer | EventAnswer, key: str) 
 
 
 def drawn(shell: PageShell, analysis: Analysis, rows: pl.DataFrame, **known: Any) -> Any:
-    """Return the declared chart of rows, with those of the ``known`` arguments that it has.
+    """Return the declared chart of rows, with the ``known`` arguments that it has.
 
     Raises `InputError` for rows that it cannot draw.
     """

@@ -34,14 +34,14 @@ def held_events(held: StoreState) -> Interval:
 
 
 def read_documents(held: StoreState, window: Interval) -> pl.DataFrame:
-    """Read the identified documents of a window and of the days before that pairing needs."""
+    """Read the identified documents of a window and of the days before, for pairing."""
     return _documents(held.path, *window, versions=_versions(held))
 
 
 def read_text(held: StoreState, document: Mapping[str, Any]) -> str | None:
     """Read the original text of a document of `read_documents`.
 
-    None if the store was remapped by another wire profile since.
+    None if the store was remapped since.
     """
     store, ts = Store(held.path, wait_s=WAIT_S), document["ts"]
     of_its_second = store.events(document["family"], Interval(ts, ts + 1))
@@ -75,7 +75,7 @@ def log_days(held: StoreState) -> dict[str, Interval]:
 def read_lately(held: StoreState) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return documents and lifecycles of each log for `log_days` and the day before.
 
-    The documents include those of a week more, which pairing needs.
+    The documents begin a week earlier, which pairing needs.
     """
     return _lately(held.path, versions=_versions(held), _held=held)
 

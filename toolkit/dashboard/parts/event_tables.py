@@ -99,7 +99,7 @@ def logs_that_end(logs: pl.DataFrame, end: int, timezone: str) -> Markdown:
 def newest_events(events: pl.DataFrame, limit: int) -> pl.DataFrame:
     """Return the newest document of each of the newest events, newest first.
 
-    ``events`` are documents with the columns of `toolkit.statistics.events.documents.identified`.
+    ``events`` have the columns of `toolkit.statistics.events.documents.identified`.
     """
     return (
         events.sort("ts_ms", "family", "arrival", descending=True)
@@ -138,7 +138,7 @@ def document_columns(
 ) -> list[RowColumn]:
     """Build the columns of `newest_events`.
 
-    The peak is that of the document's lifecycle, signed, or without one its own size.
+    The peak is the lifecycle's, signed, or without one the document's size.
 
     >>> newest = pl.DataFrame({"ts": [90], "event_type": ["spread.closed"], "family": ["spread"],
     ...     "event": ["a"], "symbol": ["A_B"], "legs": [None], "size": [-0.01]})

@@ -1,6 +1,6 @@
 """Recent values of streams: the newest one, a line over a day, and its percentile.
 
-Windows end at whole hours, so that within an hour only streams with new rows are read again.
+Windows end at whole hours, so that only streams with new rows are read again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A table whose rows open by click and by keyboard, with bars, lines and maps in its cells."""
+"""A table with rows that open, and with bars, lines and maps in its cells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of the page Spreads: one per trajectory with its figures, their filters and order."""
+"""The rows of the page Spreads: one per trajectory, their filters and order."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def measure_figures(
     """Measure `toolkit.statistics.screening.spread_figures` of every spread, with the q-values.
 
     ``kind`` is spread or snapshot-spread (with coverage by polls). ``versions`` are as for
-    `toolkit.dashboard.reading.measure_each`.
+    `measure_each`.
     """
     question = f"figures of {sorted(versions or ())}"
     return with_q_values(

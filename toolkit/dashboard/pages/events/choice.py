@@ -1,4 +1,4 @@
-"""The choices of the page Events: its filters, window and zoom, kept in its link."""
+"""The choices of the page Events: filters, window and zoom."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ class AskedEvents(NamedTuple):
 
 
 def choose_events(bar: Container, documents: pl.DataFrame, window: Interval) -> AskedEvents:
-    """Draw the widgets, filled from the link, and write the link.
+    """Draw the widgets by the link, and write it.
 
     The symbols and exchanges of ``documents`` are offered.
     """

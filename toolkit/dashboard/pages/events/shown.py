@@ -1,4 +1,4 @@
-"""One event: the rows around it, what prices did after it, its documents and neighbours."""
+"""One event: the rows around it, prices after it, its documents and neighbours."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class ShownEvent(NamedTuple):
 
 
 def clicked_event(chart: str, lives: pl.DataFrame) -> str | None:
-    """Return the id of the event whose bar was clicked in a chart, None without a click."""
+    """Return the id of the clicked event of a chart, None without a click."""
     clicked = opened_key(chart)
     if clicked is None:
         return None
@@ -163,7 +163,7 @@ def _step_button(alike: pl.Series, event_id: str, way: int, label: Markdown, key
 def _show_instead(other: Callable[[str | None], str | None]) -> None:
     """Replace the event in the link, None for none.
 
-    This happens before the page runs, so that no press is lost and several in a row add up.
+    This happens before the page runs, so that no press is lost.
     """
     event_id = other(st.query_params.get("event"))
     if event_id is not None:

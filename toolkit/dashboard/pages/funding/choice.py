@@ -93,7 +93,7 @@ class FundingChoice:
 
 
 def choose_funding(bar: Container, keys: Sequence[str]) -> FundingChoice:
-    """Draw the widgets, filled from the link, and write the link. ``keys`` are the stored pairs."""
+    """Draw the widgets by the link, and write it. ``keys`` are the stored pairs."""
     CHOICES.follow(
         lambda params, faults: _read_pair(params, keys, faults),
         besides=st.session_state.pop(_KEPT, None),

@@ -228,7 +228,7 @@ def _named(rows: pl.DataFrame) -> list[RowColumn]:
 
 
 def _kept(rows: pl.DataFrame) -> list[RowColumn]:
-    """Build the columns of the carry. A phone has only the one that rows are sorted by."""
+    """Build the columns of the carry. A phone has only the one sorted by."""
     by = next((name for name in _BY if rows[name].count()), _BY[0])
     return [
         row_column(rows, name, titles=rows[f"words_{days}d"].to_list(), narrow=name == by)

@@ -1,4 +1,4 @@
-"""The rates in force, one row per symbol and one column per exchange, in cells that open pairs."""
+"""The rates in force, one row per symbol and one column per exchange. Cells open pairs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _HELP = Markdown(
 def show_matrix(shell: PageShell, answer: tuple[int, str] | None, unit: str) -> None:
     """Draw the rates of the service's overview, or offer to load one.
 
-    ``answer`` is the time and the text of the newest one stored.
+    ``answer`` is the newest one's time and text.
     """
     heading = Markdown("**Rates in force**")
     if answer is None:
@@ -74,7 +74,7 @@ def matrix_data(
 ) -> dict[str, Any]:
     """Return the data of the script: rows of cells, the widest pair first, and the scale.
 
-    ``rates`` is of `toolkit.workspace.snapshot_tables.funding_rates`, ``held`` the stored keys.
+    ``rates`` is of `funding_rates`, ``held`` the stored keys.
     """
     known = in_unit(rates, unit).with_columns(next=shell.clock(rates["next_funding_time"]))
     venues = known["leg"].unique().sort().to_list()

@@ -55,7 +55,7 @@ _SETTLED = Markdown(
 
 
 def show_time(shell: PageShell, bar: Container, pairs: pl.DataFrame, asked: FundingChoice) -> None:
-    """Draw the heat map of the stored funding streams, with its cells as files in the bar."""
+    """Draw the heat map of the stored funding, with its cells as files in the bar."""
     if pairs["last_ts"].drop_nulls().is_empty():
         offer(shell.held, Markdown("No pair's funding is stored."), FUNDING, part="time")
         return
@@ -81,7 +81,7 @@ def show_time(shell: PageShell, bar: Container, pairs: pl.DataFrame, asked: Fund
 
 
 def time_buckets(pairs: pl.DataFrame, preset: str) -> tuple[Interval, str]:
-    """Return the window up to the newest settlement, and the finest buckets that a map can draw.
+    """Return the window up to the newest settlement, and a map's finest buckets.
 
     >>> facts = {"kind": ["funding"], "first_ts": [28800], "last_ts": [864000], "step_s": [28800]}
     >>> pairs = pl.DataFrame({"stream": ["a"]} | facts)

@@ -62,9 +62,9 @@ _HELP = Markdown(
 
 
 def show_holdings(shell: PageShell, asked: Asked, *, funding_only: bool) -> bool:
-    """Show the distribution of the carry over all hours at which to enter.
+    """Show the distribution of the carry over all hours of entry.
 
-    Return whether too many entries lack a price for a figure.
+    Return whether too many entries lack a price.
     """
     of = "Funding by holding time" if funding_only else "Carry by holding time"
     st.markdown(Markdown("**{}** · bps of one leg's notional").format(of), help=_HELP)
@@ -146,7 +146,7 @@ def show_countdown(
 ) -> None:
     """Show the time until each leg settles, if known.
 
-    ``rates`` are those in force by the service's overview, None without one.
+    ``rates`` are the overview's, None without one.
     """
     due = due_in(pair, rows, rates, shell.held.now())
     if due:
@@ -247,7 +247,7 @@ def show_pair(
 ) -> None:
     """Show the chosen pair.
 
-    ``pairs`` are the stored funding streams, ``rates`` those in force, None without them.
+    ``pairs`` are the stored streams, ``rates`` those in force, or None.
     """
     if pairs.is_empty():
         offer(shell.held, Markdown("No pair's funding is stored."), FUNDING, part="pair")
@@ -300,7 +300,7 @@ def _prices(shell: PageShell, pair: str, window: Interval) -> PairPrices:
 
 
 def _offer_prices(shell: PageShell, pair: str, window: Interval) -> None:
-    """Offer to load the prices of the legs, without which the carry is not known.
+    """Offer to load the prices of the legs, which the carry needs.
 
     Gaps in prices stored from before the window to its end cannot be filled by a load.
     """

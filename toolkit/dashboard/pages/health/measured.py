@@ -1,4 +1,4 @@
-"""Coverage of each stream and its map, measured once per version of the stream."""
+"""Coverage of each stream and its map, measured once per version."""
 
 from __future__ import annotations
 

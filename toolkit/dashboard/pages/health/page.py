@@ -1,4 +1,4 @@
-"""The page Data health: coverage of the streams, missing data and repairs, and the store file."""
+"""The page Data health: coverage, missing data and repairs, and the store file."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class OpenNow:
 
     @property
     def open_s(self) -> pl.Series:
-        """How long each was open at the time of the answer (s), null if not known."""
+        """How long each was open at the answer (s), null if not known."""
         return (self.at - self.rows["opened_at"].cast(pl.Int64)).clip(lower_bound=0)
 
 

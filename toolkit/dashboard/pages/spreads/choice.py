@@ -119,8 +119,8 @@ def shown_columns(
 ) -> list[RowColumn]:
     """Build the chosen columns that have figures.
 
-    ``lines`` is of `toolkit.dashboard.parts.spread_table.spread_lines`. ``named`` is what a heading
-    names by column: the window or the level. ``net_words`` name the fees of the net figures.
+    ``lines`` is of `spread_lines`. ``named`` is what a heading names by column: the window or the
+    level. ``net_words`` name the fees.
     """
     legs = [f"{buy} → {sell}" for buy, sell in lines.select("buy", "sell").iter_rows()]
     columns = [

@@ -1,4 +1,4 @@
-"""The page Symbol: prices, funding and events on one time axis, spreads as a matrix."""
+"""The page Symbol: prices, funding and events on one axis, spreads as a matrix."""
 
 from __future__ import annotations
 
@@ -373,7 +373,7 @@ def _spreads(shell: PageShell, asked: _SymbolChoice, kind: str, net: Net | None)
 
 
 def _cells(lines: pl.DataFrame, net: Net | None) -> pl.DataFrame:
-    """Return the matrix's cells. Net of costs, a pair has its own figure in each orientation."""
+    """Return the matrix's cells. Net figures differ by orientation."""
     held = lines.select("buy", "sell", ts="t_last", last_bps="gross_bps")
     if net is None:
         return held

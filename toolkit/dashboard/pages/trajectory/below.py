@@ -1,4 +1,4 @@
-"""Below the figures of a trajectory, one at a time: events, all statistics, coverage and rows."""
+"""Below a trajectory's figures, one at a time: events, statistics, coverage and rows."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ def gap_table(coverage: pl.DataFrame, timezone: str) -> pl.DataFrame:
 
 
 def row_table(rows: pl.DataFrame, timezone: str, limit: int) -> pl.DataFrame:
-    """Build the table of the newest rows, newest first, with time in the zone's clock.
+    """Build the table of the newest rows, newest first, in the zone's clock.
 
     >>> rows = pl.DataFrame({"trajectory": ["a", "a"], "ts": [0, 60], "price": [1.0, 2.0]})
     >>> row_table(rows, "UTC", 1).rows()

@@ -94,10 +94,10 @@ class ShownPart:
 
 
 def choose_trajectory(shell: PageShell, catalogue: pl.DataFrame, *, logged: bool) -> Choice:
-    """Draw the widgets, filled from the link.
+    """Draw the widgets by the link.
 
-    The trajectories of the chosen symbols are offered, and the open one. ``logged`` is whether the
-    log of spread events is stored.
+    The trajectories of the chosen symbols are offered, and the open one. ``logged`` is whether
+    spread events are stored.
     """
     state = st.session_state
     timed = state.get("preset") or state.get("trajectory_window")
@@ -158,7 +158,7 @@ def asked_key() -> str | None:
 def take_threshold(sent: object) -> None:
     """Take over the level (bps) that a threshold was dragged to: none below zero.
 
-    A threshold on sizes has a line below zero too, which is dragged likewise.
+    A threshold on sizes has a line below zero too.
     """
     if isinstance(sent, int | float) and math.isfinite(sent):
         level = abs(sent) if st.session_state.get("threshold_either") else max(sent, 0)

@@ -1,4 +1,4 @@
-"""The figures of the stretch shown: level, mean reversion, and what round trips would have paid."""
+"""The figures of the stretch shown: level, mean reversion, and payoffs of round trips."""
 
 from __future__ import annotations
 

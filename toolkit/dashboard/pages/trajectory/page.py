@@ -1,4 +1,4 @@
-"""The page Trajectory: the chart of one trajectory, its figures, and what is below them."""
+"""The page Trajectory: its chart, its figures, and what is below them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _PX = {"none": 430, "below": 580, "from_mean": 580}
 def draw_explored(
     explored: Explored, rows: pl.DataFrame, events: pl.DataFrame | None, beyond: Beyond | None
 ) -> None:
-    """Draw the rows. A part that is zoomed into is read again and drawn in full."""
+    """Draw the rows. A zoomed part is read again and drawn in full."""
     chart = _figure(explored, rows, events, beyond)
     chart.update_yaxes(fixedrange=True)  # a drag is for the time alone
     draw(chart, key="chart", **ZOOMED_BY_US, edits={"shapePosition": True})
@@ -127,7 +127,7 @@ def _handle(level_bps: float) -> dict[str, Any]:
 def with_pair(held: StoreState, key: str | None) -> StoreState:
     """Add the pair of a key to the streams, if its legs are stored and overlap in time.
 
-    It counts the rows of both legs, so that a commit of either changes its version.
+    It counts the rows of both legs, so that either changes its version.
     """
     if key is None or not key.startswith("pair/"):
         return held
