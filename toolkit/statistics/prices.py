@@ -53,8 +53,8 @@ def summary(
     {columns}
 
     The window, the method and its hash are last. ``implausible`` is that of
-    `toolkit.statistics.quality.plausibility`, and leaves nothing out. Noise makes the volatility of
-    short steps larger: compare it at equal steps.
+    `toolkit.statistics.quality.plausibility`, and leaves nothing out. Compare the volatility at
+    equal steps, as noise makes that of short ones larger.
 
     Raises `InputError`: As `toolkit.statistics.quality.coverage`, for ``price``.
 

@@ -13,8 +13,7 @@ Conventions, per trajectory and inside the window ``[start, end)``:
   the bars with an observation over all that begin in the window. It is unknown if there are more
   observations than bars: the step is wrong or rows are doubled.
 - An observation is valid until the next one, the last until the end of the window, at most
-  ``max_stale_s``. These are the weights of time-weighted statistics, and their sum over the length
-  of the window is the *observed share*.
+  ``max_stale_s``. The sum of these weights over the length of the window is the *observed share*.
 
 Chunks go through the in-memory engine in a fixed order, as the streaming engine's sums differ from
 run to run. Sums of squares and products are taken about the mean, as polars' own ``std`` and

@@ -374,7 +374,7 @@ def audited(
       description.
 
     ``held`` is the coverage of the log, as in `survival`. An episode does not count for recall if
-    it begins in a gap of the log, unseen, or while an earlier event may still be open: one from
+    it begins unseen or in a gap of the log, or while an earlier event may still be open: one from
     before the window or a gap, or one without a close, until the next opening. If the archive is
     late, end the window before its youngest events.
 
@@ -518,7 +518,7 @@ def audit(rows: pl.DataFrame, *, by: Sequence[str] = ()) -> pl.DataFrame:
     {columns}
 
     ``enter_bps``, ``window_start``, ``window_end``, ``method`` and ``params_hash`` of ``rows``
-    follow. Recall may be below 1 because the service requires more than one bar.
+    follow.
 
     Source: Clopper, C. J. and Pearson, E. S. (1934), Biometrika 26.
 

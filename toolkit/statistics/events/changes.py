@@ -111,8 +111,7 @@ class PathChanges:
     """The changes of trajectories after events: one number and one time per event.
 
     Offsets count from when the first value after the event was known. With ``from_detection`` they
-    count from the event, and changes are from the price known then, or from the median before it
-    for other columns. Prices are those of `in_bps`.
+    count from the event, and changes are from the price known then, or else the median before it.
     """
 
     known: KnownValues

@@ -1,7 +1,7 @@
 """Clusters of events that may depend on each other, overdispersion, and bands that allow for both.
 
-Clusters are taken as independent. The design effect (Kish 1965; for counts the Fano factor) is the
-variance of the clusters' contributions to an estimate over that of independent events.
+The design effect (Kish 1965; for counts the Fano factor) is the variance of the clusters'
+contributions to an estimate over that of independent events.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ def follow_through(
     ``events`` and ``values`` are those of `study`. Returns are 1e4 ln(P(t) / P(start)) times the
     ``direction`` (1 pump, -1 dump), from the first price known after the event: positive went on
     the event's way. An event that follows another of its trajectory by less than the longest
-    horizon is left out. To group by size use the magnitude at detection: a later one looks ahead.
+    horizon is left out. To group by size use the magnitude at detection.
 
     With ``from_detection`` paths start at the price known at the event, so the move that triggered
     it is included, and columns are named return_from_detection_median_log_bps and so on.
@@ -110,8 +110,7 @@ def follow_through(
 
     Source: Clopper, C. J. and Pearson, E. S. (1934), Biometrika 26.
 
-    A pump from 100 to 110, first seen at 105 in the bar of its detection, that gives back half
-    within five minutes.
+    A pump from 100 to 110, first seen at 105, that gives back half within five minutes.
 
     >>> prices = [100.0] * 10 + [105.0, 110.0] + [105.0] * 10
     >>> ts = [60 * k for k in range(22)]

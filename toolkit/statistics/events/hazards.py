@@ -36,7 +36,7 @@ class Scores:
     """The contribution of each life to the score and the information of a fitted regression.
 
     ``design`` has one row per life and one column per slope. A life is watched from its entry to
-    its duration. Ties are Breslow's: with slopes fitted by another rule the scores sum to nearly 0.
+    its duration. Ties are Breslow's.
     """
 
     durations: Floats

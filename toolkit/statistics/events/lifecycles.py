@@ -335,9 +335,8 @@ def lifecycles(
     (equal in all but ``arrival``) only ``n_duplicates``.
 
     Returned are lifecycles not over before ``start``, from documents in ``[start - LOOK_BACK_S,
-    known_until)``, where known_until is the earlier of ``end`` and ``now`` - ``delay_s``. An event
-    that opened before the window has its true duration if the frame has its opening: read it over
-    `documents_window`. The kinds:
+    known_until)``, where known_until is the earlier of ``end`` and ``now`` - ``delay_s``. Read the
+    frame over `documents_window`, so that it has openings before the window. The kinds:
 
     - closed: opened, then closed.
     - open: opened and not closed. It lasted at least until known_until.

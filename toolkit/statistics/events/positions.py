@@ -112,10 +112,10 @@ def positions(
     The exit is at the first spread known then or later, after a close strictly later. Rows are
     known ``known_after_s`` after their ``ts`` (default: one step, at a bar's end), and used if
     known at most ``max_stale_s`` (default: three steps) after they are wanted. An event already
-    over when the entry's spread is known is not taken.
+    over by then is not taken.
 
     Gross is the log spread at the entry less that at the exit, positive if it fell. Net is gross
-    less `FeeModel.round_trip_bps` at the entry. Prices were seen: fills are not promised.
+    less `FeeModel.round_trip_bps` at the entry.
 
     ``held`` is the coverage of the log, as in `survival`: in a gap a close would not have been
     seen. One row per event and delay, sorted by trajectory, opening and delay:
@@ -391,8 +391,8 @@ def payoff(rows: pl.DataFrame, *, by: Sequence[str] = (), cluster: str = "path")
 
     An event without a position is in one of the counts ``n_opened_before`` to
     ``n_returned_before``. One over before the entry pays nothing, so late entries are those of long
-    events: ``gross_per_event_bps`` shows the decay with the delay. Open events have lasted longest,
-    so with many of them the figures are of shorter ones: a ``limit_s`` includes older ones.
+    events: ``gross_per_event_bps`` shows the decay with the delay. With many open events the
+    figures are of shorter ones: a ``limit_s`` includes older ones.
 
     Bands draw clusters of events that may depend on each other: those that opened within a time as
     long as 95 % of positions last (path), on one UTC day (day), of one trajectory, or of one

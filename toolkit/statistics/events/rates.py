@@ -133,7 +133,7 @@ def rates(
     """Compute how often events open, per hour and per day of time covered by their log.
 
     ``lives``, ``by`` and ``held`` are those of `survival`. Openings in the window count if the log
-    was covered then, and gaps do not count as quiet time.
+    was covered then.
 
     The interval is the exact one of independent events (Poisson), of the count divided by the Fano
     factor: that of counts in 16 stretches (`toolkit.statistics.events.clusters.dispersions`), with
@@ -408,11 +408,11 @@ def rate_changes(
     """Compare how often events open in the last week of the window with the week before.
 
     ``lives``, ``by`` and ``held`` are those of `survival`, over at least twice ``length_s`` (s, by
-    default a week). What counts is as in `rates`. At one rate, openings fall on the weeks in
-    proportion to their covered time: the test of that is exact (binomial, twice the smaller tail),
-    and the interval of the ratio agrees with it. With bursts, counts are first divided by the Fano
-    factor of both weeks with Student's quantile, and ``cluster`` is as in `rates`. The ``q_value``
-    allows for many groups. One row per family and group that has an event, sorted:
+    default a week). What counts is as in `rates`. The test of openings in proportion to the covered
+    time is exact (binomial, twice the smaller tail), and the interval of the ratio agrees with it.
+    With bursts, counts are first divided by the Fano factor of both weeks with Student's quantile,
+    and ``cluster`` is as in `rates`. The ``q_value`` allows for many groups. One row per family and
+    group that has an event, sorted:
 
     {columns}
 

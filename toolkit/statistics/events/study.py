@@ -106,11 +106,11 @@ def study(
 
     A value is known ``known_after_s`` after its ``ts`` (default: one step, a bar's end) and used
     for ``max_stale_s`` from then on (default: three steps). A path is 0 at the first value known
-    after the event, not in its very second, and offsets count from then: the move that triggered
-    the event is not in what followed. The path of a price (a column named price or that ends in
-    _price) is 1e4 ln(P(t) / P(start)), in bps, of another column its difference from the start.
-    Left out are events without a first value within ``max_stale_s``, and those that follow another
-    of their trajectory by less than ``after_s``.
+    after the event, not in its very second, and offsets count from then, without the move that
+    triggered the event. The path of a price (a column named price or that ends in _price) is 1e4
+    ln(P(t) / P(start)), in bps, of another column its difference from the start. Left out are
+    events without a first value within ``max_stale_s``, and those that follow another of their
+    trajectory by less than ``after_s``.
 
     With ``from_detection`` paths start at the event and include that move: a price at the one known
     then, another column at its median over the time before the event, without the last ``quiet_s``.

@@ -125,8 +125,7 @@ def risk_tables(
 ) -> Iterator[tuple[Integers, Integers]]:
     """Yield, for some ages at a time, how many lives of each group are watched, and how many end.
 
-    ``lives`` are sorted by duration, and ``ages`` those at which any ends. Tables have one row per
-    group and one column per age.
+    ``lives`` are sorted by duration. Tables have one row per group and one column of ``ages``.
     """
     durations, entries = lives["duration_s"].to_numpy(), lives["entry_s"].to_numpy()
     ended = lives["observed"].to_numpy() == 1

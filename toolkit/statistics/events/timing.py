@@ -219,11 +219,10 @@ def clustering(
     over their mean: 1 for independent events at a constant rate, more with bursts or busy hours. It
     is compared with ``draws`` in which each event keeps its hour of the week and its bucket is
     drawn anew among those of all weeks: in a window of one week only bursts within an hour are
-    seen. The seed is fixed, and equal factors count as larger.
+    seen. The seed is fixed.
 
     The triggered share is that of a process in which events trigger others after exponential times
-    (`toolkit.statistics.events.timing`). It does not depend on ``bucket_s``. One row per family and
-    group that has an event, sorted:
+    (`toolkit.statistics.events.timing`). One row per family and group that has an event, sorted:
 
     {columns}
 

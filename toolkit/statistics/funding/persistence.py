@@ -84,8 +84,7 @@ def persistence(
     (`toolkit.statistics.funding.differential`): positive if long buy, short sell receives. Shares
     are of the time in which it is known, in ``[start, end)``.
 
-    - Within ``band_apr_pct`` of 0 (default: 0), edges included, the differential has no sign. The
-      cost of a round trip over the days held is a useful band.
+    - Within ``band_apr_pct`` of 0 (default: 0), edges included, the differential has no sign.
     - A flip is a change of sign, also through the band. A run of one sign ends at the band. Neither
       crosses unknown time.
     - ``same_sign_share`` is counted at the times at which a leg settles.

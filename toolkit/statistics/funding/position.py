@@ -208,7 +208,6 @@ def summary(
       position is opened at the first known within 8 h and before the first settlement.
     - The yearly rate is the mean over the covered time of the sell leg's rate per hour less the buy
       leg's, times 8760 h. Only the part of an interval in the window counts.
-
     - With ``funding_only`` the columns from basis_bps to prices_lack are missing.
 
     {columns}
@@ -282,8 +281,8 @@ def net_summary(
 
     The position is held from ``window_start`` to ``window_end``, and pays `FeeModel.round_trip_bps`
     of ``window_start`` once. The yearly rate is funding_apr_pct, plus basis_bps less the cost times
-    8760 h over the hours of the window. Rows keep their order. For rows with ``funding_only`` the
-    carry is funding_bps, and figures after cost_lacks are named ``funding_only_``.
+    8760 h over the hours of the window. Rows keep their order. For rows with ``funding_only``
+    figures after cost_lacks are named ``funding_only_``.
 
     {columns}
 

@@ -38,8 +38,7 @@ _COUNTS = {
 class LegReceipts:
     """The payment of each settlement, and the figures of each trajectory.
 
-    ``payments``: trajectory, leg, ts (s), payment_bps of settlements in the window. ``figures``: as
-    `toolkit.statistics.funding.summary`.
+    ``payments`` has trajectory, leg, ts (s) and payment_bps of settlements in the window.
     """
 
     payments: pl.DataFrame

@@ -258,7 +258,7 @@ def exchange_of_leg() -> pl.Expr:
 def _of_venues(paid: pl.DataFrame, trajectories: pl.DataFrame) -> pl.DataFrame:
     """Round late stamps of an exchange to the hour, and fill in its known interval.
 
-    A row sooner after another than it may be late stays: a rate in force sent often.
+    A row sooner after another than it may be late is a rate in force, and stays.
     """
     late, hours = stated("stamped_late_s"), stated("interval_hours")
     legs = (

@@ -84,9 +84,9 @@ class SeasonShifts:
 
     ``edges`` are the phases (s), from 0 to ``season_s``, at which the coverage changes: a part
     lasts from one to the next. ``seasons`` are the numbers of the seasons since 1970 with any
-    coverage. ``places`` has one row per part and one column per season: the place of the season
-    among those that cover the part, or -1, and a last column of -1. ``sizes`` is how many cover it.
-    ``shifts`` is the number of shifts, including that by 0: the commonest size.
+    coverage. ``places`` has one row per part and one column per season: its place among those that
+    cover the part, or -1, and a last column of -1. ``sizes`` is how many cover it, and ``shifts``
+    the commonest size.
     """
 
     season_s: int

@@ -275,7 +275,7 @@ def flags(
     - ``repeated_buy``, ``repeated_sell``: more than ``repeated_share`` of the leg's closes equal
       that of one step before.
     - ``levels_apart``: in at least ``apart_share`` of the observations the log spread is beyond
-      ``apart_bps`` on either side, and near no power of ten. The ticker may mean another coin.
+      ``apart_bps`` on either side, and near no power of ten.
     - ``power_of_ten``: in at least ``apart_share`` of them the ratio of the prices is within
       ``apart_bps`` of 10^k, k not 0, as if one contract is for 1,000 coins.
     - ``service_differs``: a spread of the legs is more than ``differs_bps`` from the service's.

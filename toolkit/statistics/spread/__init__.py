@@ -13,11 +13,9 @@ service's own ``spread_pct``) or legs and service.
 - The window is ``[start, end)``. A trajectory without a row inside has a row with n = 0.
 - A value that is null, NaN or beyond 1e150 is not an observation, and is counted in ``n_null``.
 - Rows may come in any order. Two rows of the window with the same trajectory and ts are refused.
-
 - Names carry the unit of ``column``: the mean of ``spread_log_bps`` is ``spread_mean_log_bps``,
   that of ``buy_price`` is ``buy_price_mean``.
 - ``step_s`` and ``max_stale_s`` are those of `coverage`, as are the `InputError` s.
-
 """
 
 from typing import TYPE_CHECKING

@@ -191,9 +191,9 @@ def episodes(
 
     {columns}
 
-    If ``column`` was computed, ``spread_basis`` follows on observed_share, as in `summary`. An
-    episode of a single observation without ``step_s`` has a duration of 0, and both shares are null
-    for coverage_reason too_few.
+    If ``column`` was computed, ``spread_basis`` follows observed_share. An episode of a single
+    observation without ``step_s`` has a duration of 0, and both shares are null for coverage_reason
+    too_few.
 
     Raises `InputError`: As `coverage`. A threshold is not a number above 0, or ``leave_bps`` is
     above ``enter_bps``. A time is not a whole number of seconds from 0. ``column`` is not in bps.

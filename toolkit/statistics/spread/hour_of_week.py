@@ -81,8 +81,7 @@ def hour_of_week(
     Student's with B degrees of freedom, moved by the skewness of the numbers (Hall).
 
     If the chance is 0.3 or more that the spread remembers more than the window, the interval of the
-    mean is null for ``long_memory``: see `toolkit.statistics.funding.holdings`. Eight weeks are
-    enough for a half-life of a day, half a year for one of three days.
+    mean is null for ``long_memory``: see `toolkit.statistics.funding.holdings`.
 
     The deviation is the number less the mean over the hours of its own week. Without a season one
     hour in twenty ``differs``: eight of all 168.

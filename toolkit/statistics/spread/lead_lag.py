@@ -130,7 +130,7 @@ def lead_lag(
 
     A lead of less than a step cannot be seen: at minutes nearly all venues peak at 0. The ratio is
     the sum of squared correlations at k = 1 to L over that at k = -1 to -L: above 1 the buy leg
-    leads (Huth and Abergel). If returns are related at lag 0 alone, both sums are noise.
+    leads (Huth and Abergel).
 
     The shares of discovery are those of the buy leg (see `toolkit.statistics.spread.lead_lag`).
     They need steps of 2 s or less: at minutes their bounds are nearly 0 and 1.
@@ -316,7 +316,8 @@ def hayashi_yoshida(
     none. The covariance sums the product of each return of one leg with each return of the other
     whose time overlaps, over gaps as well. At a lag the times of the sell leg are moved back by it:
     a peak at a positive lag means that the buy leg leads. Each of ``lags_s`` is tried either way,
-    by default 0, 1, 2, 5 and 10 steps: the commonest difference of the times of a trajectory.
+    by default 0, 1, 2, 5 and 10 steps: the commonest difference of the times of a trajectory. The
+    window is ``[start, end)``, by default that of all rows.
 
     One row per trajectory and lag, sorted by both:
 

@@ -54,8 +54,7 @@ def tail_index(
 
     The tail at p percent has the k = floor(p n / 100) largest of the n sizes abs(x), and x_min is
     the next size below. The index is k / sum ln(size / x_min): with an index of 3, sizes twice as
-    large are 8 times as rare. The tail is a power law only if the index is much the same at several
-    depths. x_min must be above 0 and k at least 50.
+    large are 8 times as rare. x_min must be above 0 and k at least 50.
 
     Hill's error, index / sqrt(k), is for independent sizes. As a few times of wide spreads make up
     most of a tail, the interval takes each UTC day as one draw. With E the sum of ln(size / x_min)
