@@ -74,9 +74,8 @@ class Alert:
     def of(cls, rule: AlertRule, source: str, now: int, mark: Mapping[str, Any]) -> Self:
         """Make the change of a mark of `toolkit.alerts.evaluation.transitions`.
 
-        ``source`` is the store's source, ``now`` the service's clock (s). The id of a change is
-        reproducible. That of an event has no time in it, since a document may come again with
-        another.
+        ``now`` is the service's clock (s). The id of a change is reproducible. That of an event has
+        no time in it, since a document may come again with another.
         """
         when = () if rule.kind is AlertKind.EVENT else (mark["ts"],)
         facts = (source, rule.name, mark["subject"], mark["change"], *when)
@@ -87,7 +86,7 @@ class Alert:
 
     @classmethod
     def test_of(cls, rule: AlertRule, now: int) -> Self:
-        """Make an alert that is marked as a test, with an id of its own."""
+        """Make an alert that is marked as a test, with its own id."""
         says = "this is how an alert of this rule arrives; nothing has happened"
         mark = dict.fromkeys(("subject", "stream", "about"), "test")
         words, found = f"TEST {rule.name}: {says}", {"change": AlertChange.OPENED.value, "ts": now}
@@ -103,7 +102,7 @@ class Alert:
         mark: Mapping[str, Any],
         **changed: Any,
     ) -> Self:
-        """Make a change, whose id is a hash of ``facts``."""
+        """Make a change with a hash of ``facts`` as id."""
         names = ("subject", "stream", "about", "change", "ts", "value")
         return cls(
             alert_id=f"alert_{hashlib.blake2b(facts.encode(), digest_size=12).hexdigest()}",
@@ -159,7 +158,7 @@ _AGAIN = {408, 425, 429}
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """The outcome of one attempt: whether it was taken, and whether to try again if not."""
+    """The outcome of one attempt: whether it was taken, else whether to retry."""
 
     taken: bool
     reason: str | None = None
@@ -170,7 +169,7 @@ class Channel(Protocol):
     """A place that alerts are sent to.
 
     ``waits_s`` are the waits before each further attempt, the last of them before all others, for a
-    receiver that recognises a repeat. ``kept_s`` is how long an alert may wait to be sent (s).
+    receiver that recognises a repeat. ``kept_s`` is how long an alert may wait (s).
     """
 
     @property
@@ -193,8 +192,7 @@ class Webhook:
     """An address that takes POST, signed by Standard Webhooks.
 
     ``webhook-id`` is the alert's own id, by which a receiver recognises a repeat. An answer of 2xx
-    takes it. Without an answer, and after 408, 425, 429 and 5xx, it is retried for a day. Its repr
-    shows neither the address nor the secret.
+    takes it. Without an answer, and after 408, 425, 429 and 5xx, it is retried for a day.
 
     >>> Webhook("https://example.org/secret", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
     Webhook()
@@ -238,7 +236,7 @@ class Webhook:
 class ChatChannel:
     """Chat and mail, by addresses of apprise. It is tried once: a repeat would be seen twice.
 
-    The addresses hold secrets, so no error and no log shows them.
+    No error and no log shows the addresses, which hold secrets.
 
     >>> ChatChannel("nothing://like/that")
     Traceback (most recent call last):
@@ -276,8 +274,7 @@ class ChatChannel:
 def read_channels(environment: Mapping[str, str] = ENVIRONMENT) -> dict[str, Channel]:
     """Return the channels that the environment sets up, by name.
 
-    Raises `InputError`, without showing the value, for an unusable address or secret, and for an
-    unreadable file.
+    Raises `InputError`, without the value, for an unusable address or secret or an unreadable file.
 
     >>> read_channels({})
     {}
@@ -299,7 +296,7 @@ def read_channels(environment: Mapping[str, str] = ENVIRONMENT) -> dict[str, Cha
 
 
 def _value(environment: Mapping[str, str], name: str) -> str:
-    """Return the value of a variable, or of the file that its variant with _FILE names."""
+    """Return a variable's value, or that in the file of its _FILE variant."""
     if value := environment.get(name, "").strip():
         return value
     if not (path := environment.get(f"{name}_FILE", "").strip()):
@@ -321,10 +318,9 @@ _MISSED_IN_A_ROW = 3
 class AlertSender:
     """The delivery of what waits in the store for one channel, the oldest first.
 
-    Each delivery is first claimed in the store; then its outcome is stored. A channel with
-    ``waits_s`` delivers at least once: what the receiver did not take, and what was in flight when
-    the process ended, is retried with the same id, for ``kept_s`` at most. One without delivers at
-    most once.
+    Each delivery is claimed in the store before, and its outcome stored after. With ``waits_s`` a
+    channel delivers at least once: what was not taken, or was in flight when the process ended, is
+    retried with the same id, for ``kept_s`` at most. Others deliver at most once.
     """
 
     def __init__(
@@ -350,7 +346,7 @@ class AlertSender:
         self._woken.set()
 
     def end(self, within_s: float) -> None:
-        """Send what waits, for so long at most (s). The next follow sends the rest."""
+        """Send what waits, for at most so long (s). The next follow sends the rest."""
         self._ending.set()
         self._woken.set()
         self._thread.join(within_s)
@@ -375,7 +371,7 @@ class AlertSender:
             self._woken.wait(waits_s[min(missed, len(waits_s)) - 1] if left else None)
 
     def _send_waiting(self) -> bool:
-        """Send what waits. Return whether some of it is to be retried."""
+        """Send what waits. Return whether to retry some of it."""
         rows = self._patiently(lambda: waiting_deliveries(self._writer.store, self.name))
         if rows is None:
             return False
@@ -390,7 +386,7 @@ class AlertSender:
         return left
 
     def _without_late(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Give up what has waited for too long, or behind too many, and return the rest."""
+        """Give up what waited too long or behind too many, and return the rest."""
         kept_s = self._channel.kept_s
         is_old = pl.col("recorded_at") < time.time() - kept_s
         young = rows.remove(is_old)
@@ -404,7 +400,7 @@ class AlertSender:
         return young.tail(self._most)
 
     def _deliver(self, alert: Alert, attempts: int) -> bool:
-        """Make one attempt, and return whether it is to be repeated."""
+        """Make one attempt, and return whether to retry."""
         if not self._patiently(lambda: claim(self._writer, alert.alert_id, self.name)):
             return False
         sent = self._attempt(alert)

@@ -1,8 +1,8 @@
 """Opening and clearing of alerts: pure functions of frames.
 
 Marks are rows (rule, subject, ts, value) at which an alert would open (``opens``) or be over
-(``clears``); `transitions` selects those at which it does. Between the two levels of a rule neither
-is so, so that a value that hovers at a level is one alert.
+(``clears``); `transitions` selects those at which it does. Between a rule's two levels neither is
+so: a value that hovers at a level is one alert.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ _CLOSING = [word for word, role in TYPE_ROLES.items() if role is EventRole.CLOSE
 
 
 def level_values(rows: pl.DataFrame, rule: AlertRule, fees: FeeModel | None) -> pl.DataFrame:
-    """Return the values that a rule compares with its level: `spread_values` or `funding_values`.
+    """Return a rule's values to compare with its level: `spread_values` or `funding_values`.
 
-    ``rows`` are as `toolkit.statistics.families` prepares those of the kind.
+    ``rows`` are as `toolkit.statistics.families` prepares them.
     """
     if rule.kind is AlertKind.FUNDING:
         return funding_values(rows)
@@ -54,8 +54,8 @@ def spread_values(rows: pl.DataFrame, rule: AlertRule, fees: FeeModel | None) ->
     """Return the spread of each row (bps), whichever leg is dearer: stream, ts, value.
 
     Reads trajectory, ts, spread_log_bps and spread_bps. Gross it is the size of ``spread_log_bps``,
-    net it is `toolkit.statistics.fees.net_edge.gross_bps` less the cost of a round trip at the
-    row's time, null if the fee table has no cost of the pair.
+    net it is `toolkit.statistics.fees.net_edge.gross_bps` less the round-trip cost at the row's
+    time, null if the fee table lacks it.
 
     >>> rows = pl.DataFrame({"trajectory": ["A_B:X.spot:Y.spot"], "ts": [0],
     ...     "spread_log_bps": [-99.5]})
@@ -83,8 +83,8 @@ def funding_values(rows: pl.DataFrame) -> pl.DataFrame:
     """Return the size of the differential in force (percent per year): stream, ts, value.
 
     Reads trajectory, ts, the rates and intervals of both legs and ``differential_pct_8h``, the
-    service's own figure. If that is null, it is computed from the last rate of each leg; a leg
-    without an interval (spot) pays none. For one leg in snapshots it is the size of its rate
+    service's own figure. If that is null, the last rate of each leg gives it; a leg without an
+    interval (spot) pays none. For one leg in snapshots it is the size of its rate
     (``funding_apr_pct``).
     """
     if "funding_apr_pct" in rows.columns:
@@ -102,7 +102,7 @@ def funding_values(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def longest_s(kind: str, step_s: float | None) -> float:
-    """Return how far apart two successive rows of a kind of stream may be (s).
+    """Return how far apart successive rows of a kind of stream may be (s).
 
     It is 1.5 steps; an unknown step is a minute, of funding eight hours.
     """
@@ -115,9 +115,9 @@ def level_marks(
     """Return the marks of values (stream, ts, value) against the levels of a rule.
 
     An alert opens at a row if every row of the last ``rule.for_s`` seconds or more is above the
-    level. Two rows further apart than ``longest`` of their stream (s, see `longest_s`) restart that
-    time, and so does a value that is null or not finite, which makes no mark. It is over at a
-    row at or below ``rule.clear``. Rows may come in any order.
+    level. That time restarts where two rows are further apart than ``longest`` of their stream (s,
+    see `longest_s`), and at a value that is null or not finite, which makes no mark. It is over at
+    a row at or below ``rule.clear``. Rows may come in any order.
 
     >>> rule = AlertRule.of({"name": "a", "kind": "spread", "above_bps": 50, "for": "2m"})
     >>> values = pl.DataFrame({"stream": ["s"] * 5, "ts": [0, 60, 120, 180, 240],
@@ -157,8 +157,8 @@ def event_marks(documents: pl.DataFrame, rule: AlertRule) -> pl.DataFrame:
     """Return the marks of event documents: an alert is open from a size on until the event closes.
 
     Reads the columns of `toolkit.tables.EVENT`. The size is the larger of ``magnitude_pct`` and
-    ``peak_pct`` (percent), of a dislocation of funding that of ``differential_pct_8h`` (percent per
-    8 hours). A document that closes its event opens nothing.
+    ``peak_pct`` (percent), for funding of ``differential_pct_8h`` (percent per 8 hours). A document
+    that closes its event opens nothing.
     """
     closes = (pl.col("lifecycle") == "closed").fill_null(value=False) | pl.col(
         "event_type"
@@ -184,8 +184,8 @@ def event_marks(documents: pl.DataFrame, rule: AlertRule) -> pl.DataFrame:
 def threshold_marks(values: Mapping[str, float | None], rule: AlertRule, now: int) -> pl.DataFrame:
     """Return the marks of values that are polled: ages, or seconds until a loss.
 
-    ``values`` are those at ``now`` (s) by stream. An age opens above the level of its rule, a loss
-    at it or below. Otherwise it is over, also if there is no value.
+    ``values`` are those at ``now`` (s) by stream. An age opens above its rule's level, a loss at it
+    or below. Otherwise, and without a value, it is over.
 
     >>> rule = AlertRule.of({"name": "a", "kind": "stale", "older_than": "10m"})
     >>> threshold_marks({"s": 900.0, "t": 600.0}, rule, 5).select("subject", "opens").rows()
@@ -204,7 +204,7 @@ def transitions(marks: pl.DataFrame, opened: frozenset[str] | set[str]) -> pl.Da
     """Return the marks that change something, with ``change``: opened or cleared.
 
     Marks of one subject are taken by ts, at equal times the opening first. ``opened`` are the
-    subjects with an open alert. A subject changes with the first mark of the other kind.
+    subjects with an open alert.
 
     >>> marks = pl.DataFrame({"subject": ["s"] * 3, "stream": ["s"] * 3, "about": ["s"] * 3,
     ...     "ts": [0, 60, 120], "value": [9.0, 9.0, 1.0],

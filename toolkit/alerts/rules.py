@@ -1,6 +1,6 @@
 """Rules of alerts: what each watches, and its levels.
 
-A rule is a table ``[[alert]]`` of ``rail.toml``. `EXAMPLE` shows every field.
+Each is a table ``[[alert]]`` of ``rail.toml``. `EXAMPLE` shows every field.
 """
 
 from __future__ import annotations
@@ -132,8 +132,8 @@ class AlertRule:
         """Check whether a rule watches a stream, with its legs either way round.
 
         A series from snapshots is watched if a pattern that begins with ``snapshot-`` matches it,
-        or if another pattern matches its pair and the pair is not ``followed`` itself, so that a
-        pair that comes both ways is one alert.
+        or if another one matches its pair and the pair is not ``followed`` itself, which would be
+        two alerts.
 
         >>> rule = AlertRule.of({"name": "a", "kind": "spread", "above_bps": 1,
         ...     "streams": ["BTC_USD:A.spot:*"]})
@@ -170,7 +170,7 @@ class AlertRule:
 
 
 def _told_apart(patterns: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Return the patterns of streams, and those of series from snapshots."""
+    """Return the patterns of streams, and of snapshot series."""
     found: tuple[list[str], list[str]] = ([], [])
     for pattern in patterns:
         found[pattern.startswith(_KEPT)].append(pattern)
@@ -178,7 +178,7 @@ def _told_apart(patterns: Iterable[str]) -> tuple[list[str], list[str]]:
 
 
 def read_alerts(tables: object, where: str = "alert") -> tuple[AlertRule, ...]:
-    """Read the tables ``[[alert]]`` of a file. Raises `InputError` if they are not valid.
+    """Read the tables ``[[alert]]`` of a file. Raises `InputError` for invalid ones.
 
     >>> read_alerts([{"name": "a", "kind": "loss", "within": "1d"}] * 2)
     Traceback (most recent call last):
@@ -194,7 +194,7 @@ def read_alerts(tables: object, where: str = "alert") -> tuple[AlertRule, ...]:
 
 
 def _levels(here: str, kind: AlertKind, table: Mapping[str, Any]) -> tuple[float, float]:
-    """Return the value from which it is in force, and that at which it is over."""
+    """Return the values from which it is in force, and at which it is over."""
     name, *others = _LEVELS[kind]
     if kind in (AlertKind.STALE, AlertKind.LOSS):
         seconds = float(_length(f"{here} {name}", table.get(name)))

@@ -1,8 +1,8 @@
 """Alerts of a follow: rules evaluated as rows are committed, changes stored with them, then sent.
 
-When a follow begins, the store tells which alerts are open and from when on rows are new. Each new
-row is evaluated once, with as many earlier rows as its rule needs. A row that comes after a newer
-one of its stream changes no alert, but counts as one above.
+The store has the open alerts, and from when on rows are new. Each new row is evaluated once, with
+as many earlier ones as its rule needs. A row after a newer one of its stream changes no alert, but
+counts as one above.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Rulebook:
 
 @dataclass(frozen=True, slots=True)
 class AlertPlan:
-    """The alerts of a follow: ``read`` gives the rules anew, ``channels`` send them."""
+    """The alerts of a follow: ``read`` reads the rules anew, ``channels`` send them."""
 
     read: Callable[[], Rulebook]
     channels: Mapping[str, Channel] = field(default_factory=dict)
@@ -61,9 +61,9 @@ class AlertPlan:
 class AlertWatch:
     """The alerts of a follow under way.
 
-    ``clock`` gives the service's time (s), ``followed`` the streams followed now. Each change is a
-    ``note`` when it is stored. ``evaluated`` is called after each evaluation. Nothing that a rule
-    or a channel does ends the follow.
+    ``clock`` gives the service's time (s), ``followed`` the streams followed now. ``note`` is
+    called for each change stored, ``evaluated`` after each evaluation. No rule and no channel ends
+    the follow.
     """
 
     def __init__(
@@ -193,7 +193,7 @@ class AlertWatch:
         return marks.filter(pl.col("ts") > after)
 
     def _note_unpriced(self, rule: AlertRule, keys: Sequence[str]) -> None:
-        """Note once for which spreads a net rule cannot open, for lack of a known cost."""
+        """Note once for which spreads a net rule cannot open without a known cost."""
         new = [key for key in keys if (rule.name, key) not in self._priced]
         self._priced |= {(rule.name, key) for key in new}
         fees, now = self._book.fees, self._clock()
@@ -212,7 +212,7 @@ class AlertWatch:
     ) -> Iterable[tuple[AlertRule, pl.DataFrame]]:
         """Judge the documents that this commit is the first to bring, however old they are.
 
-        ``since`` is when it began (s, local clock). A document before the first one stored when the
+        It began at ``since`` (s, local clock). A document before the first one stored when the
         follow began is history.
         """
         rules = [rule for rule in self._book.rules if rule.kind is AlertKind.EVENT]
@@ -227,7 +227,7 @@ class AlertWatch:
                     yield rule, event_marks(news, rule)
 
     def _evaluated(self, rule: AlertRule, key: str) -> int:
-        """Return the time up to which a stream's rows are not new to a rule (s)."""
+        """Return until when a stream's rows are not new to a rule (s)."""
         first = self._later.get(rule.name, self._held_until.get(key, self._lately))
         return self._until.get((rule.name, key), first)
 
@@ -281,7 +281,7 @@ class AlertWatch:
     def look(self) -> None:
         """Read the rules anew and check ages and losses, if that is due.
 
-        If another process locks the store, that waits for the next time.
+        A store locked by another process waits for the next time.
         """
         if time.monotonic() - self._looked < _LOOK_S:
             return
@@ -342,7 +342,7 @@ class AlertWatch:
             self._losses = soonest_losses(self._writer.store.ledger(), round(within_s))
 
     def _threshold(self, rule: AlertRule, stream: Stream, now: int) -> float | None:
-        """Return the age of a stream (s), or the seconds until it loses something."""
+        """Return a stream's age (s), or the seconds until it loses something."""
         if rule.kind is AlertKind.LOSS:
             left = self._losses.get(stream)
             return None if left is None else float(left)

@@ -1,4 +1,4 @@
-"""State that clients of a service share (key, profile, quota, proxy), and the flows they run."""
+"""State that clients of a service share (key, profile, quota, proxy), and their flows."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ from toolkit.wire.secrets import Secret, Secrets
 def proxy_for(base_url: str) -> str | None:
     """Return the environment's proxy for an address, None for http and for this machine.
 
-    ``HTTPS_PROXY``, ``ALL_PROXY`` and ``NO_PROXY`` are read. Over http a proxy would read the key.
-    Raises `InputError` for a proxy that is not HTTP, without its password.
+    It reads ``HTTPS_PROXY``, ``ALL_PROXY`` and ``NO_PROXY``. Over http a proxy would read the key.
+    Raises `InputError`, without the password, for a proxy that is not HTTP.
 
     >>> proxy_for("http://127.0.0.1:8700") is None
     True
@@ -86,7 +86,7 @@ def proxy_for(base_url: str) -> str | None:
 
 
 def proxy_variable() -> str:
-    """Return what names the proxy: a variable of the environment, else the system's settings."""
+    """Return what names the proxy: an environment variable, else the system's settings."""
     names = ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
     return next((name for name in names if os.environ.get(name)), "the system's proxy")
 
@@ -132,7 +132,7 @@ class SharedPace:
         return wait_s
 
     def learn(self, told: Allowance | None, wait_s: float | None) -> None:
-        """Note an answer's quota, and the seconds that a refusal asks to wait."""
+        """Note an answer's quota, and the wait (s) of a refusal."""
         if self._seen.learn(told, wait_s, time.time()) == self._seen:
             return
         with self._held() as file:
@@ -146,7 +146,7 @@ class SharedPace:
 
     @contextlib.contextmanager
     def _held(self) -> Iterator[int | None]:
-        """Yield the file, locked, or None if it is unavailable."""
+        """Yield the file, locked, None if unavailable."""
         file = None
         try:
             with contextlib.suppress(OSError):
@@ -236,13 +236,13 @@ class ContactOptions(TypedDict, total=False):
 
 
 class Alone(NamedTuple):
-    """A step that one thread or task takes at a time: a flow, whose result is its outcome."""
+    """A step for one thread or task at a time: a flow, whose result is its outcome."""
 
     flow: Flow[Profile]
 
 
 class Contact(Shown):
-    """A service's address, key and profile, and the clock and quota last received.
+    """A service's address, key and profile, and the last clock and quota.
 
     >>> contact = Contact("http://127.0.0.1:8700/", "sekrit")
     >>> contact.base_url, contact.without_key("no key sekrit")
@@ -305,12 +305,12 @@ class Contact(Shown):
 
     @property
     def key_header(self) -> dict[str, str]:
-        """The header that carries the key, for a socket to the same service. Never show it."""
+        """The header that carries the key, for a socket. Never show it."""
         return {"Authorization": f"Bearer {self._key.reveal()}"}
 
     @property
     def allowance(self) -> Allowance | None:
-        """The plan and quota of the last answer that had them, None before."""
+        """The plan and quota last received, None before."""
         return self._allowance
 
     @property
@@ -330,7 +330,7 @@ class Contact(Shown):
 
     @property
     def schemas(self) -> bytes | None:
-        """The body of `/schemas` that the profile was read from, None without one."""
+        """The body of `/schemas` in the profile, None without one."""
         known = self._profile is not None and self._profile.schema_hash is not None
         return self._learned[0] if known else None
 
@@ -390,7 +390,7 @@ class Contact(Shown):
     def _answered(
         self, request: Request, status: int, headers: Iterable[tuple[str, str]], body: bytes
     ) -> Response:
-        """Make the answer without the key, and note its clock and quota."""
+        """Make the answer without the key, and note clock and quota."""
         answer = self.answer(status, headers, body, self._url(request))
         self._served_at = http_date_ts(answer.headers.get("date")) or self._served_at
         allowance = read_allowance(answer.headers)
@@ -405,7 +405,7 @@ class Contact(Shown):
             self._pace.learn(None, None)
 
     def _waits(self) -> Iterator[float]:
-        """Yield seconds to wait until the shared quota has a place, as long as retries may wait."""
+        """Yield seconds to wait for a place in the shared quota, within what retries may wait."""
         waited_s = 0.0
         while self._pace is not None and (wait_s := self._pace.wait_s()):
             waited_s += wait_s
@@ -414,7 +414,7 @@ class Contact(Shown):
             yield self._warned(wait_s, "the processes that share the key have used its quota")
 
     def _warned(self, wait_s: float, why: str) -> float:
-        """Return the seconds to wait. Warn of a long wait once for all threads."""
+        """Return the seconds to wait, with one warning of a long wait for all threads."""
         now = time.monotonic()
         with self._counting:
             silent = wait_s < _WARN_FROM_S or now < self._warned_until
@@ -442,7 +442,7 @@ class Contact(Shown):
         return Failure(why, self._url(request), final=True)
 
     def _ask_profile(self) -> Flow[Profile]:
-        """Request the schemas, with few retries, since the address may be wrong."""
+        """Request the schemas, with few retries: the address may be wrong."""
         request = Request.get(self.assumed.schemas_path, {})
         patience = replace(self.retries, attempts=min(3, self.retries.attempts))
         try:
@@ -463,7 +463,7 @@ class Contact(Shown):
         return asked, (yield from self._ask_window(*window_ends(window)))
 
     def _ask_window(self, start: When, end: When | None) -> Flow[Interval]:
-        """Read a window. If one of its ends is the present, the service's clock is requested."""
+        """Read a window. One that ends or begins now needs the service's clock."""
         present: list[int] = []
 
         def now() -> int:
@@ -500,7 +500,7 @@ class Contact(Shown):
 
 
 def history_frame(trajectory: Trajectory, frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
-    """Join the frames of pages, sorted by ts, with the trajectory's key as first column.
+    """Join the frames of pages, sorted by ts, with the trajectory's key first.
 
     >>> history_frame(Trajectory.parse("BTC_USD:KRAKEN.spot"), []).columns
     ['trajectory', 'ts', 'price', 'mark_price', 'volume', 'extra']

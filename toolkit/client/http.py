@@ -95,7 +95,7 @@ if TYPE_CHECKING:
 def _asked(
     flow: Callable[Concatenate[Any, _P], Flow[_Result]],
 ) -> _Method[_P, _Result, Coroutine[None, None, _Result]]:
-    """Make a method of a flow: a client returns its result, an `AsyncClient` awaits it."""
+    """Make a method of a flow, which a client returns and an `AsyncClient` awaits."""
     method: _Method[_P, _Result, Coroutine[None, None, _Result]] = _carried_out(flow, "_finish")
     return method
 
@@ -103,14 +103,14 @@ def _asked(
 def _produced(
     flow: Callable[Concatenate[Any, _P], Flow[Production[_Item]]],
 ) -> _Method[_P, Iterator[_Item], AsyncGenerator[_Item, None]]:
-    """Make a method of a flow that returns another one, whose items a client yields."""
+    """Make a method of a flow that returns one, whose items a client yields."""
     method: _Method[_P, Iterator[_Item], AsyncGenerator[_Item, None]]
     method = _carried_out(flow, "_drive")
     return method
 
 
 def _next(flow: Production[_Item]) -> Flow[_Item | None]:
-    """Take steps up to the next item, None at the end."""
+    """Step to the next item, None at the end."""
     outcome = None
     with contextlib.suppress(StopIteration):
         while isinstance(step := flow.send(outcome), Send | Wait):
@@ -149,21 +149,21 @@ class _Asks(Contact):
 
     @_asked
     def profile(self) -> Flow[Profile]:
-        """Return the service's names of routes and fields. Requests `/schemas` at first use."""
+        """Return the service's routes and fields. Requests `/schemas` at first use."""
         return (yield from self._known())
 
     @_asked
     def discover(self) -> Flow[Profile]:
         """Request the schemas again: clock, plan and names may have changed.
 
-        Every load begins with it, so that a client kept open for hours loads up to the present.
+        Every load begins with it, so that one of a client hours old reaches the present.
         """
         found: Profile = yield Alone(self._ask_profile())
         return found
 
     @_asked
     def symbols(self, text: str = "") -> Flow[Listing]:
-        """Return the symbols with ``text`` in their name, each with its legs. "" lists all."""
+        """Return the symbols with ``text`` in their name, with their legs. "" lists all."""
         return (yield from list_symbols((yield from self._known()), text, self.retries))
 
     @_produced
@@ -176,7 +176,7 @@ class _Asks(Contact):
     ) -> Flow[Production[Page]]:
         """Yield the pages of a window, newest first, each with the interval it completes.
 
-        ``window`` is a start and an end as in `history`, or the name of a window. ``floor`` gives a
+        ``window`` is a start and an end as in `history`, or a window's name. ``floor`` gives a
         later start (Unix s) once another caller loads what is older.
         """
         asked, wanted = yield from self._ask_rows(trajectory, window)
@@ -190,7 +190,7 @@ class _Asks(Contact):
         """Yield the pages of a window of an event log. See `toolkit.wire.event_log`.
 
         ``family`` is spread, splash or funding, ``window`` as in `pages`. ``lifecycle`` requests
-        only open, or only closed, documents; a service may ignore it.
+        only open or closed documents; a service may ignore it.
         """
         log = EventLog.of(str(family).removeprefix("events/")).family
         wanted = yield from self._ask_window(*window_ends(window))
@@ -203,13 +203,13 @@ class _Asks(Contact):
     ) -> Flow[bytes]:
         """Return the whole answer of a snapshot: symbols, activity, spread or funding, as JSON.
 
-        A value that is not JSON, such as NaN, is null, with one of ``findings`` for each.
+        A value that is not JSON, such as NaN, is null and one of ``findings``.
         """
         return (yield from self._ask_snapshot((yield from self._known()), kind, findings))
 
     @_asked
     def ask(self, request: Request) -> Flow[Response | Failure]:
-        """Send one GET and return the outcome. Nothing is retried, read, or raised."""
+        """Send one GET and return the outcome, without retrying, reading or raising."""
         outcome: Response | Failure = yield Send(request)
         return outcome
 
@@ -225,8 +225,8 @@ class _Asks(Contact):
         """Return a trajectory's rows with ``start <= ts < end``, sorted by ts, storing nothing.
 
         ``start`` and ``end`` are ISO 8601 text in UTC, dates, datetimes or Unix seconds. ``start``
-        alone may be the name of a window: ``7d``, ``yesterday``, ``2023-03``. ``end`` defaults to
-        the service's clock.
+        alone may name a window: ``7d``, ``yesterday``, ``2023-03``. ``end`` defaults to the
+        service's clock.
 
         Columns: trajectory (its key), ts (s UTC), then for a price: price, mark_price, volume
         (quote). For a spread: buy_price, sell_price (quote), spread_pct (percent, positive earns
@@ -251,20 +251,20 @@ class Client(_Asks):
     base_url
         Where the service is, e.g. ``http://127.0.0.1:8750``.
     api_key
-        The subscription key. Sent as ``Authorization: Bearer`` and shown nowhere.
+        The key, sent as ``Authorization: Bearer`` and shown nowhere.
     profile
-        The user's names for what is on the wire, which override `/schemas`. None for none.
+        The user's wire profile, which overrides `/schemas`. None for none.
     retries
-        When a GET is tried again. See `toolkit.wire.exchange.RetryPolicy`.
+        When a GET is retried.
     allow_http
         Whether the key may be sent unencrypted, to an ``http://`` address off this machine.
     limits
-        What an answer or a stream may cost. None for those of the profile.
+        What an answer or a stream may cost. None for the profile's.
     quota_folder
         Where this user's processes share what is left of the key's quota, so that they wait before
-        it is spent instead of after: see `toolkit.client.contact`. None to ask until it is refused.
+        it is spent. None to request until refused.
     sleep
-        How waiting is done. A test may count instead.
+        How to wait.
 
     Examples
     --------
@@ -311,7 +311,7 @@ class Client(_Asks):
             outcome = self._carry_out(step)
 
     def _drive(self, asking: Flow[Production[_Item]]) -> Iterator[_Item]:
-        """Run a flow, and yield the items of the flow that it returns."""
+        """Run a flow, and yield the items of the flow it returns."""
         flow = self._finish(asking)
         return iter(lambda: self._finish(_next(flow)), None)
 
@@ -348,8 +348,8 @@ class Client(_Asks):
 class AsyncClient(_Asks):
     """`Client` for asyncio: the same methods, awaited.
 
-    Its parameters are those of `Client`, and ``sleep`` is awaited. Pages come from async iterators.
-    A client belongs to one event loop. A cancelled call closes only its connection.
+    ``sleep`` is awaited too. Pages come from async iterators. A client belongs to one event loop. A
+    cancelled call closes only its connection.
 
     >>> from toolkit.service import Config, Simulated, running
     >>> async def kind(base_url):

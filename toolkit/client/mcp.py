@@ -32,7 +32,7 @@ _NO_ANSWER = {sdk.CONNECTION_CLOSED, sdk.REQUEST_TIMEOUT}
 
 
 class McpListing(NamedTuple):
-    """The version of a service's MCP, the names of its tools, and the profile of its schemas."""
+    """The version of a service's MCP, its tools' names, and the profile of its schemas."""
 
     version: str
     tools: tuple[str, ...]
@@ -54,10 +54,10 @@ class McpClient(Contact):
     _unread: errors.ServiceError | None = None
 
     def listing(self) -> McpListing:
-        """Connect, list the tools, and read their names from its schemas tool.
+        """Connect, list the tools, and read their names from the schemas tool.
 
-        Raises the `ServiceError` that REST raises for the same status, `PagingError` if the pages
-        of tools do not end, `WireError` for an unreadable answer.
+        Raises the `ServiceError` of REST for the same status, `PagingError` if the pages of tools
+        do not end, `WireError` for an unreadable answer.
         """
         self._refused = self._unread = None
         try:
@@ -152,8 +152,8 @@ class McpClient(Contact):
 class _BoundedTransport(httpx2.AsyncBaseTransport):
     """A transport that inflates bodies, bounded in size and time.
 
-    Of a stream of events only the head is bounded in time: the SDK bounds each event. ``unread`` is
-    called with the reason why a body was given up.
+    Of a stream of events only the head is bounded in time: the SDK bounds each event. ``unread``
+    gets the reason why a body was given up.
     """
 
     def __init__(
@@ -164,7 +164,7 @@ class _BoundedTransport(httpx2.AsyncBaseTransport):
         self._unread = unread
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request, and return the answer with a bounded body."""
+        """Send a request, and return its answer with a bounded body."""
         request.headers["Accept-Encoding"] = ACCEPTED_ENCODINGS
         until = anyio.current_time() + self._limits.mcp_answer_s
         with _ends(until):

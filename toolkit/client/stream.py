@@ -1,6 +1,6 @@
 """WebSockets: streams by the steps of `toolkit.wire.socket_steps`, and a client of the data socket.
 
-The library's logs show headers; here stars replace the key.
+Stars replace the key in the library's logs, which show headers.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ def stream(
 ) -> Iterator[StreamItem]:
     """Yield what a stream delivers: `Joined`, `Received`, `Interrupted`, `Joined` ...
 
-    A message is an event document, or for trajectories one of the market socket, which
-    `toolkit.wire.socket_steps.read_market_message` reads: a subscription's id is the place in
-    ``of``. A lost connection is reopened by ``policy``; what happened meanwhile is NOT made up for,
-    as `toolkit.loader.follow` does. Ends soon after ``stop`` is set. A redirect is a refusal.
+    A message is an event document, or for trajectories one for
+    `toolkit.wire.socket_steps.read_market_message`: a subscription's id is the place in ``of``. A
+    lost connection is reopened by ``policy``; what happened meanwhile is NOT loaded, as
+    `toolkit.loader.follow` does. Ends soon after ``stop`` is set. A redirect is a refusal.
     ``admitted`` is called whenever a connection opens, before anything is received; a passing error
     in it closes the connection.
 
@@ -114,7 +114,7 @@ class _Straight(reconnect):
 
 
 def socket_to(contact: Contact, path: str, largest: int, logger: logging.Logger) -> reconnect:
-    """Make a socket to a path, of messages up to ``largest`` bytes, for a ``with`` block."""
+    """Make a socket to a path, of messages up to ``largest`` bytes, for ``with``."""
     return _Straight(
         f"ws{contact.base_url.removeprefix('http')}{path}",
         additional_headers=contact.key_header,
@@ -130,14 +130,14 @@ def socket_to(contact: Contact, path: str, largest: int, logger: logging.Logger)
 
 
 def refused_upgrade(contact: Contact, error: InvalidStatus, path: str) -> Response:
-    """Return the answer of a service that refused a socket, without the key."""
+    """Return the answer of a refused socket, without the key."""
     said = error.response
     headers, body = said.headers.raw_items(), bytes(said.body or b"")
     return contact.answer(said.status_code, headers, body, contact.base_url + path)
 
 
 class _Driver:
-    """The socket of one stream, opened again and again."""
+    """The socket of one stream, reopened as needed."""
 
     def __init__(
         self, client: Client, stop: threading.Event, admitted: Callable[[], object] | None
@@ -199,7 +199,7 @@ class _Driver:
         return None
 
     def _ping(self, seconds: float) -> Loss | None:
-        """Wait for a ping's answer, or a message, behind many of which the answer may come."""
+        """Wait for a ping's answer, or a message, many of which may precede it."""
         answers: list[threading.Event] = []
         if isinstance(loss := self._carefully(lambda s: answers.append(s.ping())), Loss):
             return loss
@@ -216,7 +216,7 @@ class _Driver:
         return None
 
     def _renew(self, path: str) -> Loss | None:
-        """Open another socket, and keep the previous one until the other is listened to."""
+        """Open another socket, and keep the previous one until that is listened to."""
         before, closing = self._socket, self._closing
         self._closing = contextlib.ExitStack()
         if loss := self._open(path):
@@ -245,7 +245,7 @@ class _Driver:
         return None
 
     def _carefully(self, use: Callable[[ClientConnection], bytes | None]) -> Loss | bytes | None:
-        """Use the socket. Return None on a time-out, the loss if it closed."""
+        """Use the socket. Return None on a time-out, the loss on a close."""
         if self._socket is None:
             return Loss("no connection")
         try:
@@ -364,7 +364,7 @@ class SocketClient(Client):
 
     @contextlib.contextmanager
     def _connection(self, path: str) -> Iterator[ClientConnection]:
-        """Yield a connection of one's own, which is kept only if the block ends well."""
+        """Yield a connection of one's own, kept only if the block ends well."""
         try:
             socket, closing = self._free.pop()
         except IndexError:

@@ -1,8 +1,7 @@
 """Connections of threads and tasks, with a deadline for a whole answer.
 
-httpx's time-outs are per part of an answer, which one byte per second never exceeds. An asyncio
-task can be cancelled at its deadline, a thread cannot, so each of its reads and writes is bounded
-by the deadline.
+httpx's time-outs are per part of an answer: one byte per second never exceeds them. A thread cannot
+be cancelled at its deadline as a task can, so each of its reads and writes is bounded by it.
 """
 
 from __future__ import annotations
@@ -77,7 +76,7 @@ def named(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
 
 
 class Deadline(threading.local):
-    """The time by which this thread's answer is to be whole (monotonic clock, s).
+    """The time by which this thread's answer must be whole (monotonic clock, s).
 
     >>> deadline = Deadline()
     >>> deadline.set(300.0)
@@ -177,8 +176,8 @@ def tls() -> ssl.SSLContext:
 class Connections:
     """Connections of threads, each of which keeps to its deadline.
 
-    They are httpcore's: httpx would double the cost of a request. Without `close` they close when
-    the client is garbage collected.
+    They are httpcore's: httpx would double the cost of a request. Unless closed, they close when
+    garbage collected.
     """
 
     def __init__(self, contact: Contact, deadline: Deadline) -> None:
@@ -208,7 +207,7 @@ class Connections:
         weakref.finalize(self, self._pool.close).atexit = False
 
     def get(self, request: Request) -> AbstractContextManager[httpcore.Response]:
-        """Send a GET for the length of a block, which reads the answer. Raises `FAILURES`."""
+        """Send a GET for a block that reads the answer. Raises `FAILURES`."""
         target = self._target(request.path)
         if request.query:
             target += (b"&" if b"?" in target else b"?") + urlencode(request.query).encode()
@@ -229,8 +228,8 @@ class Connections:
 def post(url: str, headers: Mapping[str, str], body: bytes, *, within_s: float) -> int:
     """Send a body with POST, and return the status of the answer, whole ``within_s``.
 
-    Without redirects and proxies. Raises `UnreachableError` without an answer, and without the
-    address, which may be a secret.
+    It uses no redirect or proxy. Raises `UnreachableError`, without the address, which may be a
+    secret.
     """
     deadline = Deadline()
     deadline.set(within_s)

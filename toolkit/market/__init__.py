@@ -1,8 +1,8 @@
 """The vocabulary of the field: names, streams, units and times.
 
-A `Stream` is anything that can be loaded. It has one text key, the same in the command line, in
-links and in the store. A `Trajectory` is one time series: of a price (one leg), of a spread or of a
-funding differential (two legs, buy first, never flipped or sorted).
+A `Stream` is anything that can be loaded, with one text key everywhere. A `Trajectory` is one time
+series: of a price (one leg), of a spread or of a funding differential (two legs, buy first, never
+flipped or sorted).
 """
 
 from toolkit.market.names import (

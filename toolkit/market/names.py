@@ -36,7 +36,7 @@ class Family(StrEnum):
 
 
 class EventFamily(StrEnum):
-    """The kinds of detected event: a spread, a pump or dump (splash), a funding dislocation."""
+    """The kinds of event: a spread, a pump or dump (splash), a funding dislocation."""
 
     SPREAD = "spread"
     SPLASH = "splash"
@@ -167,8 +167,8 @@ class Leg:
 class Source:
     """The origin of data, as `/schemas` names it: kind and identity.
 
-    Kind is ``live``, ``simulated`` or ``replay``, ``unknown`` if it is not named, ``several`` for
-    rows joined from more than one, ``own`` for the analyst's rows.
+    Kind is ``live``, ``simulated`` or ``replay``, ``unknown`` if not named, ``several`` for rows
+    joined from more than one, ``own`` for the analyst's rows.
 
     >>> Source("simulated", "seed-7-1a2b").label
     'SIMULATED market, seed-7-1a2b'

@@ -1,4 +1,4 @@
-"""A pair of any two price streams, and the conversion of one leg's price into the other's terms."""
+"""A pair of any two price streams, and the conversion of one price into the other's terms."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Pair(Stream):
     def of(
         cls, buy: Trajectory | str, sell: Trajectory | str, fx: Trajectory | str | None = None
     ) -> Pair:
-        """Read the keys of the legs. A key that is not a price's is an `InputError`."""
+        """Read the keys of the legs. Any but a price's is an `InputError`."""
         first, second = (Trajectory.parse(each, Family.PRICE) for each in (buy, sell))
         return cls(first, second, None if fx is None else Trajectory.parse(fx, Family.PRICE))
 
@@ -110,7 +110,7 @@ class Pair(Stream):
         """Return how many coins one unit of each leg is. Prices are divided by them.
 
         Without ``multiplier`` `toolkit.market.venues` reads them from names. Raises `InputError` if
-        the two bases are not the same coin by those.
+        these give two different coins.
 
         >>> Pair.of("PEPE_USDT:X.spot", "1000PEPE_USDT:Y.futures").coins()
         (1.0, 1000.0)

@@ -59,7 +59,7 @@ _READ_BY = {
 class Stream:
     """Anything that can be loaded: a `Trajectory`, an `EventLog` or a `SnapshotLog`.
 
-    A `SnapshotTrajectory` comes with its snapshots. Streams with equal keys are equal.
+    A `SnapshotTrajectory` comes with its snapshots. Equal keys are equal streams.
 
     >>> Stream.parse("events/splash")
     EventLog(family=<EventFamily.SPLASH: 'splash'>)
@@ -114,7 +114,7 @@ class Stream:
 
 
 class _OfLegs(Stream):
-    """A stream of one symbol on one leg, or on two of which the first is bought."""
+    """A stream of one symbol on one leg, or on two, the first bought."""
 
     __slots__ = ()
     symbol: Symbol
@@ -176,8 +176,7 @@ class _OfLegs(Stream):
 class Trajectory(_OfLegs):
     """One series: a family, a symbol and its one (price) or two (buy, then sell) legs.
 
-    Funding of one leg is that of a position short that leg, hedged elsewhere. It exists only for
-    own rows.
+    Funding of one leg, for own rows only, is that of a position short that leg, hedged elsewhere.
 
     >>> one = Trajectory.parse("BTC_USD:KRAKEN.spot")
     >>> two = Trajectory.parse("BTC_USD:COINBASE.spot:KRAKEN.spot")
@@ -218,8 +217,8 @@ class Trajectory(_OfLegs):
     def parse(cls, key: str | Stream, family: Family | None = None) -> Trajectory:
         """Read a trajectory's key: one leg is a price, two legs (buy, sell) are a spread.
 
-        A funding key begins with ``funding/``, optional if ``family`` says so. A key of another
-        family is an `InputError`.
+        ``funding/`` before a funding key is optional with that ``family``. A key of another family
+        is an `InputError`.
 
         >>> Trajectory.parse("BTC_USDT:X.futures:Y.futures", Family.FUNDING).key
         'funding/BTC_USDT:X.futures:Y.futures'
@@ -330,7 +329,7 @@ _SNAPSHOT_LEGS = {"snapshot-spread": 2, "snapshot-funding": 1}
 class SnapshotTrajectory(_OfLegs):
     """One series from snapshots: a spread, or the funding rate of one leg.
 
-    It has a row per snapshot that shows it, its legs in the snapshot's order.
+    It has a row per snapshot with it, its legs in the snapshot's order.
 
     >>> kept = SnapshotTrajectory.parse("snapshot-funding/BTC_USDT:BYBIT.futures")
     >>> kept.log.key, kept.legs_key
@@ -385,7 +384,7 @@ class SnapshotTrajectory(_OfLegs):
 
 
 def swapped(key: str) -> str:
-    """Return the key of the same pair with its legs swapped; of one leg, the key itself.
+    """Return the key with the pair's legs swapped; of one leg, the key itself.
 
     >>> swapped("funding/A_B:X.futures:Y.futures")
     'funding/A_B:Y.futures:X.futures'

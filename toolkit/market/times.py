@@ -29,8 +29,8 @@ _SECONDS = range(-62_135_596_800, 253_402_300_800)  # the years 1 to 9999
 def parse_ts(text: When, *, parameter: str = "time") -> int:
     """Read Unix seconds (UTC) from ISO 8601 text, a datetime, a date or Unix seconds.
 
-    Times of numpy and pandas, and what `format_ts` writes, are read too. A time without a zone is
-    UTC. Parts of a second and times outside the years 1 to 9999 are refused.
+    Times of numpy, pandas and `format_ts` are read too. One without a zone is UTC. Parts of a
+    second and times outside the years 1 to 9999 are refused.
 
     >>> parse_ts("2023-03-01"), parse_ts("2023-03-01T00:01Z"), parse_ts(1677628800)
     (1677628800, 1677628860, 1677628800)
@@ -92,8 +92,8 @@ def _length(text: str) -> int | None:
 def named_window(name: object, now: int) -> tuple[int, int] | None:
     """Return the window ``[start, end)`` that a text names at ``now`` (s), or None.
 
-    A length (``7d``, ``12h``) ends at the last whole minute. ``today`` begins at midnight UTC and
-    ends there too, ``yesterday`` is the day before. A month (``2023-03``) and a year (``2023``) are
+    A length (``7d``, ``12h``) ends at the last whole minute. ``today`` goes from midnight UTC to
+    midnight, ``yesterday`` is the day before. A month (``2023-03``) and a year (``2023``) are
     whole.
 
     >>> now = parse_ts("2023-03-02T12:00")
@@ -130,8 +130,8 @@ def asked_window(
 ) -> tuple[int, int]:
     """Read a window from two moments, or from the name of a window as start.
 
-    A missing end is that of ``default``. ``now`` (s) is called for a name relative to it. Both are
-    called only after the given ends are checked. ``names`` are the parameters' own.
+    A missing end is that of ``default``. ``now`` (s) is called for a relative name. Both are called
+    only after the given ends are checked. ``names`` are the parameters' own.
 
     >>> asked_window("7d", None, now=lambda: 604_860, default=lambda: (0, 9))
     (60, 604860)
@@ -204,7 +204,7 @@ def _plain(given: Any) -> Any:
 
 
 def format_ts(ts: int) -> str:
-    """Format Unix seconds as ``YYYY-MM-DD HH:MM:SS UTC``, without the seconds if they are zero.
+    """Format Unix seconds as ``YYYY-MM-DD HH:MM:SS UTC``, without seconds if they are zero.
 
     >>> format_ts(1677628800), format_ts(1677628801)
     ('2023-03-01 00:00 UTC', '2023-03-01 00:00:01 UTC')

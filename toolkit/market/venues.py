@@ -57,7 +57,7 @@ class Venue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.coins.get(coin, coin), self.lots[lot] if lot else 1.0
 
     def listed_as(self, coin: str) -> Mapping[str, float]:
-        """Return the names under which a coin and lots of it may be listed, with the coins in one.
+        """Return the names that a coin and lots of it may be listed under, with the coins in one.
 
         >>> list(venue_of("BYBIT").listed_as("PEPE"))[:3], venue_of("BYBIT").listed_as("BTC")
         (['PEPE', '1000PEPE', 'PEPE1000'], {'BTC': 1.0})
@@ -97,7 +97,7 @@ def venues() -> Mapping[str, Venue]:
 
 
 def canonical(exchange: str) -> str:
-    """Return the interface's name of an exchange, for an alias of it; else the name itself.
+    """Return the interface's name of an exchange's alias, else the name itself.
 
     >>> canonical("GATEIO"), canonical("AURORA")
     ('GATE', 'AURORA')
@@ -111,7 +111,7 @@ def _aliases() -> Mapping[str, str]:
 
 
 def venue_of(exchange: str) -> Venue:
-    """Return the facts of an exchange, by any of its names; the default ones without a table.
+    """Return the facts of an exchange, by any of its names, else the default ones.
 
     >>> venue_of("AURORA").interval_hours, venue_of("HYPERLIQUID").interval_hours
     (8.0, 1.0)
@@ -121,7 +121,7 @@ def venue_of(exchange: str) -> Venue:
 
 @cache
 def stated(fact: str) -> Mapping[str, Any]:
-    """Return a fact of the exchanges that have their own, under each of their names.
+    """Return a fact of the exchanges with their own, by each of their names.
 
     >>> stated("cap_per_hour")
     {'HYPERLIQUID': 0.04}

@@ -1,4 +1,4 @@
-"""Check of a service's address, and of whether the key may be sent there."""
+"""Check of a service's address, and of sending the key there."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from toolkit.errors import InputError
 def base_address(text: str) -> str:
     """Check an address and strip its last slash.
 
-    Raises `InputError` unless it is http(s)://host, and for a user name, password or query, which
+    Raises `InputError` unless it is http(s)://host without a user name, password or query, which
     would end up in logs.
 
     >>> base_address("http://127.0.0.1:8750/")

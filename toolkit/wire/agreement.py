@@ -1,7 +1,6 @@
 """Comparison of a spread or differential with the same figure from the legs of its row.
 
-The service's figure is stored as sent and statistics use the legs, so a difference is only a
-finding.
+Statistics use the legs, so a difference is only a finding.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ GIVEN = {Family.SPREAD: "spread_pct", Family.FUNDING: "differential_pct_8h"}
 def disagreements(route: HistoryRoute, frame: pl.DataFrame) -> list[Finding]:
     """Return a finding for rows whose figure has another sign, and one for another value.
 
-    A spread is compared with 100 (sell / buy - 1), a differential with the rates of the row, each
-    per 8 h. Differences that rounding of either side explains are allowed: to the decimals of the
-    page, at least two of a spread and four of a differential.
+    A spread is compared with 100 (sell / buy - 1), a differential with the row's rates, each per 8
+    h. Rounding to the page's decimals, at least two of a spread and four of a differential, is
+    allowed.
 
     >>> from toolkit.wire.profile.profile import BUILT_IN
     >>> rows = {"buy_price": [100.0], "sell_price": [101.0], "spread_pct": [-1.0], "ts": [60]}
@@ -52,7 +51,7 @@ def disagreements(route: HistoryRoute, frame: pl.DataFrame) -> list[Finding]:
 def compared(family: Family, frame: pl.DataFrame) -> pl.DataFrame:
     """Return each row's figure beside that of its legs: ts, given, own, far and allowed.
 
-    ``far`` is their distance, ``allowed`` what rounding explains. Rows with either unknown are left
+    ``far`` is their distance, ``allowed`` what rounding explains. Rows with an unknown one are left
     out.
 
     >>> rows = {"buy_price": [100.0], "sell_price": [101.0], "spread_pct": [1.5], "ts": [60]}
@@ -78,7 +77,7 @@ def _words(odd: pl.DataFrame, compared: int) -> str:
 
 
 def _spread() -> tuple[pl.Expr, pl.Expr]:
-    """Build the spread of the legs (%), and how far rounding of the prices may move it."""
+    """Build the legs' spread (%), and how far rounding of prices may move it."""
     buy, sell = pl.col("buy_price"), pl.col("sell_price")
     own = pl.when((buy > 0) & (sell > 0)).then(100 * ((sell - buy) / buy))
     step = pl.min_horizontal(
@@ -89,7 +88,7 @@ def _spread() -> tuple[pl.Expr, pl.Expr]:
 
 
 def _differential() -> tuple[pl.Expr, pl.Expr]:
-    """Build the differential of the legs (% per 8 h). Rates are not sent rounded."""
+    """Build the legs' differential (% per 8 h). Rates are not rounded."""
     legs = []
     for leg in ("sell", "buy"):
         rate, hours = pl.col(f"{leg}_rate"), pl.col(f"{leg}_interval_hours")
@@ -99,7 +98,7 @@ def _differential() -> tuple[pl.Expr, pl.Expr]:
 
 
 def _decimals_of(column: pl.Expr) -> pl.Expr:
-    """Count the decimals that every value of a column is written with."""
+    """Count the decimals of a column as written."""
     fits = [
         ((column - column.round(n)).abs() <= 1e-12 * column.abs()).all()
         for n in range(_MOST_DECIMALS)

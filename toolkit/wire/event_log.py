@@ -1,8 +1,7 @@
 """The cursor pager of an event log, and the reading of documents, which are stored byte for byte.
 
-A document without a usable time cannot be placed: its bytes are stored in a finding. One that is
-too large to keep is a finding, and its second stays missing. A page whose documents need nothing
-but reading is read column by column, three times as fast.
+A document without a usable time is stored in a finding. One too large to keep is a finding, and its
+second stays missing. Pages without a special case are read column by column, three times as fast.
 
 A window is frozen while it is paged, and the cursor is followed exactly, in either order of time.
 An empty page, or status 204, ends it. Sources: docs/interface.md, docs/design.md.
@@ -98,7 +97,7 @@ def columns_at_once(route: EventRoute, items: Sequence[msgspec.Raw]) -> dict[str
 
 
 def _first(found: Iterator[tuple[Any, ...]], paths: Iterable[str]) -> list[Any]:
-    """Return per document the first value that is there at one of the places."""
+    """Return each document's first value at the places."""
     values, *others = [_at_place(found, path) for path in paths]
     for other in others:
         if None not in values:
@@ -111,7 +110,7 @@ def _first(found: Iterator[tuple[Any, ...]], paths: Iterable[str]) -> list[Any]:
 
 
 def _at_place(found: Iterator[tuple[Any, ...]], path: str) -> tuple[Any, ...]:
-    """Return the values at a place: of the field of that whole name if there is one."""
+    """Return the values at a place, first of a field with that whole name."""
     whole = next(found)
     if "." not in path:
         return whole
@@ -122,7 +121,7 @@ def _at_place(found: Iterator[tuple[Any, ...]], path: str) -> tuple[Any, ...]:
 
 
 def _checked(name: str, values: list[Any]) -> list[Any]:
-    """Return a column's values. Raises `ValueError` for one that it cannot hold as it is."""
+    """Return a column's values. Raises `ValueError` for one that does not fit."""
     kind = NUMBERS.get(name, str)
     kinds = set(map(type, values)) - {type(None)}
     if kind is str and int in kinds:
@@ -147,8 +146,8 @@ def _reader(
 ) -> tuple[msgspec.json.Decoder[Any], attrgetter[tuple[Any, ...]]] | None:
     """Return a decoder of documents, and a getter of the values at the places.
 
-    Each place is first a field at the top, then a path. None if a place is in a list, or is both a
-    value and an object.
+    Each place is first a field at the top, then a path. None for a place in a list, or one that is
+    both a value and an object.
     """
     steps = [way for _, paths in places for way in _ways(paths)]
     tree: _Tree = {}
@@ -163,7 +162,7 @@ def _reader(
 
 
 def _ways(paths: Iterable[str]) -> list[list[str]]:
-    """Return the steps to each place: its whole name, then its parts if it has several."""
+    """Return the steps to each place, its whole name first."""
     return [way for path in paths for way in ([path], path.split("."))[: 1 + ("." in path)]]
 
 
@@ -172,7 +171,7 @@ def _at(tree: _Tree, way: Iterable[str]) -> _Tree:
 
 
 def _name(tree: _Tree, way: Sequence[str]) -> str:
-    """Return the attribute of a place: the fields of each level are numbered."""
+    """Return the attribute of a place, with numbered fields per level."""
     return ".".join(f"f{list(_at(tree, way[:n])).index(step)}" for n, step in enumerate(way))
 
 
@@ -190,7 +189,7 @@ def _record(tree: _Tree) -> type[msgspec.Struct]:
 class CursorTrail:
     """The cursors of one window, and the progress in time of its pages.
 
-    A page makes progress if a document is older or newer than all before it, inside the window.
+    A page makes progress if a document in the window is older or newer than all before it.
 
     >>> trail = CursorTrail("/events", Interval(0, 60))
     >>> trail.follow("a", [59_000]), trail.follow("b", [58_000])
@@ -207,7 +206,7 @@ class CursorTrail:
         self._without = 0
 
     def follow(self, cursor: str, times_ms: list[int]) -> None:
-        """Take the next cursor and the times (ms) of the page that gave it.
+        """Take the next cursor and the times (ms) of its page.
 
         Raises `WireError` for a cursor that is too long, `PagingError` for a repeated one and after
         too many pages without progress.
@@ -253,10 +252,10 @@ _COLUMNS = pl.Schema(
 class EventPage:
     """One page of a window's documents, and whether it is the last.
 
-    ``frame`` has the columns of `toolkit.tables.EVENT` that a document fills, in the wire's order,
-    without documents outside the window and those without a time, which are findings. ``missing``
-    are the seconds of documents too large to keep, or all of the window if one shows no time.
-    ``lost`` is what the source says it lost.
+    ``frame`` has the columns of `toolkit.tables.EVENT` in documents, in the wire's order, without
+    documents outside the window or without a time, which are findings. ``missing`` are the seconds
+    of documents too large to keep, or the whole window if one shows no time. ``lost`` is what the
+    source reports as lost.
     """
 
     frame: pl.DataFrame
@@ -268,7 +267,7 @@ class EventPage:
 
 @dataclass(slots=True)
 class Documents:
-    """The documents of a page: their number, frame, and where some are too large to keep."""
+    """The documents of a page: their number, frame, and where some are too large."""
 
     number: int
     frame: pl.DataFrame
@@ -276,7 +275,7 @@ class Documents:
 
     @property
     def times_ms(self) -> list[int]:
-        """The times of all of them (ms), as far as they are known."""
+        """The known times of all of them (ms)."""
         return self.frame["ts_ms"].to_list() + [1000 * each.start for each in self.missing]
 
 
@@ -294,10 +293,10 @@ def event_pages(
 ) -> Generator[Step | EventPage, Outcome, None]:
     """Yield steps to carry out and, between them, the pages of one frozen window.
 
-    Raises `InputError` for a window longer than the log's longest, what `with_retries` raises,
-    `WireError` for a body that is not a page, a page without any time and a cursor that is too
-    long. Raises `PagingError` for a repeated cursor, pages without progress in time, and a page
-    with neither a cursor nor a flag for more, unless the window has nothing else.
+    Raises `InputError` for a window longer than the log's longest, what `with_retries` raises, and
+    `WireError` for a body that is not a page, a page without any time or a cursor that is too long.
+    Raises `PagingError` for a repeated cursor, pages without progress in time, and a page with
+    neither a cursor nor a flag for more, unless the window has nothing else.
     """
     if window.length_s > route.window_s:
         raise InputError("window", str(window), f"at most {route.window_s} s at a time")
@@ -334,8 +333,8 @@ def _check_whole(
 ) -> Generator[Step, Outcome, None]:
     """Raise `PagingError` if a page that names no end of its window may not be all of it.
 
-    After a page that is not full, the part older than its documents, or newer if they rise in time,
-    is requested and may bring nothing else.
+    After a page that is not full, a request for what is older than its documents, or newer if they
+    rise in time, must bring nothing else.
     """
     missing = f"{route.path} sent {read.number} documents of {window}, and {_unnamed(route)}"
     advice = "the profile can name the fields (more, next)"
@@ -392,7 +391,7 @@ def _page_parts(route: EventRoute, sent: Response, findings: list[Finding]) -> _
 def read_documents(
     route: EventRoute, items: list[msgspec.Raw], window: Interval, findings: list[Finding]
 ) -> Documents:
-    """Read the documents of a page that have a time and can be stored. The others are findings."""
+    """Read the storable documents of a page that have a time. The others are findings."""
     if columns := columns_at_once(route, items):
         absent = [None] * len(items)
         frame = pl.DataFrame({name: columns.get(name, absent) for name in _COLUMNS}, _COLUMNS)
@@ -422,7 +421,7 @@ def read_documents(
 
 
 def document_too_large(route: EventRoute, body: bytes) -> Finding:
-    """Return the finding that names a document which is too large to keep.
+    """Return the finding of a document that is too large to keep.
 
     >>> from toolkit.market import EventFamily
     >>> from toolkit.wire.profile.event_routes import BUILT_IN_EVENTS
@@ -443,7 +442,7 @@ def _second(route: EventRoute, body: bytes) -> int | None:
 
 
 def _part(route: EventRoute, column: str, body: bytes) -> Any:
-    """Read the value of one column without making objects of the rest of the document."""
+    """Read a column's value without making objects of the rest."""
     for path in route.paths[column]:
         part = body
         with contextlib.suppress(*UNREADABLE):
@@ -486,7 +485,7 @@ def read_document(route: EventRoute, body: bytes, findings: list[Finding]) -> di
     """Read the columns of a document. A value that its column cannot hold is a finding.
 
     ``ts`` (s) and ``ts_ms`` are read from one another if one is missing or outside the years 1 to
-    9999; both are None if neither is usable. A value that is not JSON, such as NaN, is null in the
+    9999; without a usable one both are None. A value that is not JSON, such as NaN, is null in the
     document too. Raises `WireError` unless it is a JSON object of at most ``document_bytes``.
 
     >>> from toolkit.market import EventFamily
@@ -543,7 +542,7 @@ def timeless(route: EventRoute, row: Mapping[str, Any]) -> Finding:
 
 
 def _document(body: bytes) -> dict[str, Any]:
-    """Decode a document's fields. A value that Python cannot hold (1e999) stays bytes."""
+    """Decode a document's fields. What Python cannot hold (1e999) stays bytes."""
     try:
         return msgspec.json.decode(body, type=dict[str, Any])
     except UNREADABLE:
@@ -593,6 +592,6 @@ def _held(route: EventRoute, column: str, value: Any, findings: list[Finding]) -
 
 
 def _fingerprint(document: dict[str, Any], volatile: tuple[str, ...]) -> str:
-    """Hash the lasting content, which is the id if the service gives none."""
+    """Hash the lasting content, for a missing id."""
     lasting = {name: value for name, value in document.items() if name not in volatile}
     return hashlib.sha256(msgspec.json.encode(lasting, order="sorted")).hexdigest()

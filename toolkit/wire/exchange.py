@@ -1,4 +1,4 @@
-"""Requests and answers as values, refusals as errors, and the retry rule as a generator.
+"""Requests and answers as values, refusals as errors, and the retry rule.
 
 Sources: docs/interface.md, RFC 9110 section 10.2.3 (Retry-After).
 """
@@ -55,7 +55,7 @@ _PAGE = re.compile(rb"\s*<(!doctype html|html)\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A GET of one path with its query, in written order, and its own headers."""
+    """A GET of one path with its query, in written order, and its headers."""
 
     path: str
     query: tuple[tuple[str, str], ...] = ()
@@ -63,7 +63,7 @@ class Request:
 
     @classmethod
     def get(cls, path: str, query: Mapping[str, object]) -> Request:
-        """Make a request without the values that are None. ``header:NAME`` goes into that header.
+        """Make a request without the values that are None. ``header:NAME`` becomes that header.
 
         >>> Request.get("/p", {"symbol": "BTC_USD", "limit": 5, "end_time": None})
         Request(path='/p', query=(('symbol', 'BTC_USD'), ('limit', '5')))
@@ -80,7 +80,7 @@ class Response:
     """An answer: status, headers (names in lower case) and the body's bytes.
 
     ``message`` is a refusal's text at the profile's place, or the unclear text of an empty page.
-    ``told`` is the status that an error sent with status 200 counts as, None for no error: see
+    ``told`` is what an error with status 200 counts as, None for no error: see
     `toolkit.wire.profile.told`.
     """
 
@@ -99,7 +99,7 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A missing or incomplete answer, and why. If ``final``, a retry would bring the same."""
+    """A missing or incomplete answer, and why. ``final``: a retry would bring the same."""
 
     reason: str
     url: str = ""
@@ -131,10 +131,10 @@ class RetryPolicy:
     """When to retry a GET: on transport failures, 429, 502 to 504 and 520 to 524 only.
 
     The n-th wait is a random part (between half and all) of ``first_wait_s * 2**n``, at most
-    ``longest_wait_s``. With ``Retry-After`` it is all of that plus a random part of a quarter of it
-    (of at least 0.25 s), so that workers refused together do not return together. Retries end after
-    ``attempts`` tries, where the waits would pass ``budget_s`` in all, or where the service asks
-    for more than ``longest_asked_s``.
+    ``longest_wait_s``. ``Retry-After`` replaces it, plus a random part of a quarter of it (of at
+    least 0.25 s), so that workers refused together return apart. Retries end after ``attempts``
+    tries, before waits exceed ``budget_s``, or if the service asks for more than
+    ``longest_asked_s``.
     """
 
     attempts: int = 6
@@ -154,7 +154,7 @@ class RetryPolicy:
         return cls(budget_s=limits.retry_wait_s, longest_asked_s=limits.asked_wait_s)
 
     def wait_s(self, tries: int, asked_s: float | None) -> float:
-        """Return the seconds to wait after the failed try number ``tries`` (from 0).
+        """Return the seconds to wait after failed try ``tries`` (from 0).
 
         >>> policy = RetryPolicy(fraction=lambda: 1.0)
         >>> policy.wait_s(0, None), policy.wait_s(2, None), policy.wait_s(0, 7.0)
@@ -240,7 +240,7 @@ def _said(answer: Response) -> str:
 
 
 def unreachable(failure: Failure, *, tries: int = 1) -> ServiceError:
-    """Return the error for a request without an answer, a `WireError` for one that was given up.
+    """Return the error for a request without an answer, a `WireError` if it was given up.
 
     >>> print(unreachable(Failure("connection refused", "http://h/p"), tries=2))
     no answer from http://h/p after 2 tries (connection refused); is the service running, and ...
@@ -276,7 +276,7 @@ def unreadable(answer: Response, path: str, wanted: str) -> WireError:
 
 
 def saying(answer: Response) -> str:
-    """Return the text of a small body, to end an error message with, "" for none.
+    """Return the text of a small body, to end an error message, "" for none.
 
     >>> saying(Response(200, {}, b'{"Note": "5 calls a minute"}'))
     '; it says: 5 calls a minute'
@@ -289,8 +289,7 @@ def saying(answer: Response) -> str:
 def refusal(answer: Response, *, tries: int = 1) -> ServiceError:
     """Return the error for a refusal, chosen by its status or ``told``, with the body's message.
 
-    A 403 with a page for browsers comes from a guard before the service, so it is a `WireError`,
-    not a refusal of the plan.
+    A 403 with a page for browsers comes from a guard before the service, so it is a `WireError`.
 
     >>> print(refusal(Response(401, {}, b"<html>", url="http://h/p")))
     http://h/p refused the key (401): no key was sent, or it is not valid; set RAIL_API_KEY

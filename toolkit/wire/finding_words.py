@@ -1,4 +1,4 @@
-"""Meaning of each kind of finding, and the profile line that corrects it."""
+"""Meaning of each kind of finding, and its correcting profile line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from toolkit.wire.profile.profile import BUILT_IN, Profile
 class Words:
     """The meaning of a kind of finding and its profile line, "" for none.
 
-    ``of_documents`` is the line where the place is an event log.
+    ``of_documents`` is the line for an event log.
     """
 
     means: str
@@ -40,8 +40,8 @@ def as_rows(
 ) -> list[dict[str, object]]:
     """Return findings as the store keeps them, each with its place in the profile.
 
-    ``section`` is that of the profile's file, ``wire`` the service's field name and ``column``
-    ours, "" for none. A finding outside of histories and event logs has none of the three.
+    ``section`` is that of the profile's file, ``wire`` the service's field name, ``column`` ours,
+    "" for none. Findings outside of histories and event logs have none of the three.
 
     >>> as_rows([(Finding("late", "/p", "by an hour"), 2)])
     [{'kind': 'late', 'where': '/p', 'says': 'by an hour', 'times': 2}]
@@ -56,7 +56,7 @@ def as_rows(
 def explained(findings: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return a line per kind of finding: meaning, count, first example, profile line.
 
-    ``findings`` are rows of `as_rows`. An unknown kind, of a later version, is shown by its name.
+    ``findings`` are rows of `as_rows`. An unknown kind is shown by its name.
 
     >>> found = {"kind": "field_missing", "where": "/api/v1/data/history/price.volume",
     ...          "says": "in 3 of 9 rows", "times": 2}
@@ -89,9 +89,8 @@ def _line(kind: str, findings: list[Mapping[str, Any]]) -> str:
 
 
 def advised(finding: Finding, profile: Profile) -> tuple[str, str]:
-    """Return a finding's meaning with its text, and its profile line, "" for none.
+    """Return a finding's meaning with its text, and its profile line or "".
 
-    >>> from toolkit.wire.findings import Finding
     >>> advised(Finding("sign_disagrees", "/api/v1/data/history/spread.spread_pct", "in 9 of 9"),
     ...         BUILT_IN)
     ('a value has the opposite sign of what its legs give: in 9 of 9', '[history.spread] fields...')

@@ -18,7 +18,7 @@ _OTHERS = "others", "further findings of this kind, which are only counted"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A deviation of the service from what was assumed. It is stored, counted and shown."""
+    """A deviation of the service from what was assumed: stored, counted and shown."""
 
     kind: str
     where: str
@@ -28,7 +28,7 @@ class Finding:
 class Findings:
     """The findings of a load with their counts.
 
-    As many as the limits allow are listed one by one; the others are counted by kind.
+    Beyond the limit of `Limits` they are counted by kind only.
 
     >>> found = Findings(Limits(findings=1))
     >>> found.add([Finding("without_time", "/p", "{}"), Finding("without_time", "/p", "[]")])
@@ -50,7 +50,7 @@ class Findings:
                 self._others[Finding(finding.kind, *_OTHERS)] += times
 
     def listed(self) -> tuple[tuple[Finding, int], ...]:
-        """Return each finding with its count, sorted; those counted by kind come last."""
+        """Return each finding with its count, sorted, those counted by kind last."""
         return tuple(
             each
             for counts in (self._counts, self._others)
@@ -88,7 +88,7 @@ def read_lost(said: msgspec.Raw, where: str, findings: list[Finding]) -> Iterato
 
 
 def lost_within(lost: Iterable[LostStretch], parts: Iterable[Interval]) -> list[LostStretch]:
-    """Return the lost stretches inside some parts. A second lost twice counts for the first."""
+    """Return the lost stretches inside some parts, a second lost twice once, for the first."""
     left, found = list(parts), list[LostStretch]()
     for each in lost:
         whole = [(each.start, each.end)]

@@ -1,8 +1,8 @@
 """A page of a trajectory, and the check that its first rows have what statistics need.
 
-A value of another type stays in ``extra`` and its column is null. If every row of a needed column
-is so, the first page is an error that names the profile line. Nulls that the service sends are
-believed: a leg may be missing, or not settle then.
+A value of another type stays in ``extra``. If all values of a needed column do, the first page is
+an error that names the profile line. Nulls that the service sends are believed: a leg may be
+missing, or not settle then.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def with_kept_rows(
 ) -> tuple[Response, ...]:
     """Return an answer with only the stored rows of a window, () if it has none.
 
-    ``place`` is that of its rows; ``frame`` has all of them in the order of the wire. A request for
-    a minute may be answered by days, and a row may be too large to keep.
+    ``place`` is that of its rows; ``frame`` has all of them in the order of the wire. An answer may
+    exceed its window, and a row may be too large to keep.
 
     >>> answer = Response(200, {}, b'{"items":[{"ts":60},{"ts":0}]}')
     >>> frame = pl.DataFrame({"ts": [60, 0], "extra": None}, {"ts": pl.Int64, "extra": pl.String})
@@ -56,12 +56,11 @@ class Page:
     """New rows of a window, and the part of it that is now complete.
 
     ``frame`` has rows inside the window that no earlier page brought, each once, newest first as
-    sent. ``answered`` continues downwards from the last page's and may be empty: all its rows are
-    in this and earlier pages, except those in ``missing`` seconds, which are too large to keep.
-    ``tied`` has the times of several rows although the key is the time. ``is_oldest``: the service
-    has shown that no row is older. ``answers`` are the rows' answers, cut to stored rows inside
-    ``window``. ``lost`` are all stretches that the source called lost so far, also outside of
-    ``answered``.
+    sent. ``answered`` continues downwards from the last page's and may be empty: this and earlier
+    pages have all its rows, except those in ``missing`` seconds, too large to keep. ``tied`` has
+    the times of several rows although the key is the time. ``is_oldest``: the service has shown
+    that no row is older. ``answers`` are the rows' answers, cut to stored rows inside ``window``.
+    ``lost`` are all stretches that the source called lost so far, also outside of ``answered``.
     """
 
     frame: pl.DataFrame
@@ -102,7 +101,7 @@ def put_together(frame: pl.DataFrame, by: Sequence[str] = ("ts",)) -> pl.DataFra
 
 
 class WholeSeconds:
-    """Rows of one leg each, joined. A second that a page may have cut waits for the next page."""
+    """Rows of one leg each, joined. A second that a page may have cut waits for the next one."""
 
     def __init__(self) -> None:
         self._rows: list[pl.DataFrame] = []
@@ -139,9 +138,9 @@ _NO_LINE = "no line of the profile can read that"
 def check_needed(route: HistoryRoute, frame: pl.DataFrame, answer: Response) -> None:
     """Raise `WireError` for a page of rows on which what statistics need cannot be read.
 
-    ``frame`` is what was read of ``answer``. A page is refused if a column of the preferred set is
-    unreadable in every row, if no set has all its fields, and if 10 or more rows are null in all
-    columns of these sets.
+    ``frame`` was read from ``answer``. It is refused if a column of the preferred set is unreadable
+    in every row, if no set has all its fields, or if 10 or more rows are null in all of these
+    columns.
 
     >>> from toolkit.market import Trajectory
     >>> from toolkit.wire.profile.profile import BUILT_IN
@@ -178,7 +177,7 @@ def check_needed(route: HistoryRoute, frame: pl.DataFrame, answer: Response) -> 
 
 
 def _why(route: HistoryRoute, column: str, rows: Sequence[Mapping[str, Any]]) -> str:
-    """Say why a column is null in every row, and which profile line would read it."""
+    """Explain why a column is null in every row, and which profile line reads it."""
     rule = route.rule(column)
     wire = rule.wire if rule else column
     if all(wire not in row for row in rows):

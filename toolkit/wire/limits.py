@@ -1,7 +1,4 @@
-"""Limits on bytes, values, seconds, pages and documents, against a faulty service.
-
-The user's profile sets them under ``[limits]`` (`toolkit.wire.profile.user_profile`).
-"""
+"""Limits against a faulty service, which the user's profile sets under ``[limits]``."""
 
 from __future__ import annotations
 
@@ -22,61 +19,59 @@ class Limits:
     body_bytes
         Bytes of an answer's body, after inflating. A page of 10,000 rows has 2 MB.
     body_values
-        Values of a body, counted by its commas and opening brackets. Each becomes an object of
-        Python, of up to 270 bytes. A page of 10,000 rows has 50,000.
+        Values of a body, by its commas and opening brackets. Each becomes an object of up to 270
+        bytes. A page of 10,000 rows has 50,000.
     mcp_body_values
-        The same over MCP, whose library holds each value several times.
+        The same over MCP, whose library copies each value.
     page_items
-        Items of a page. 5,000 rows or 500 documents are asked for.
+        Items of a page. Requests are for 5,000 rows or 500 documents.
     document_bytes
-        Bytes of an event document, or of the unknown fields of a row. A document has 600, and
-        DuckDB takes 2,048 of them into memory at once: 32 MiB.
+        Bytes of an event document, or of a row's unknown fields. A document has 600, and DuckDB
+        takes 2,048 into memory at once: 32 MiB.
     answer_s
-        Seconds in which an answer is whole, headers included: 64 MiB at 0.2 MiB per second.
+        Seconds for a whole answer with its headers: 64 MiB at 0.2 MiB per second.
     mcp_answer_s
         The same over MCP, whose answers are small.
     silence_s
         Seconds without a byte within an answer.
     connect_s
-        Seconds in which a connection opens, and a socket with its headers.
+        Seconds for a connection to open, and a socket with its headers.
     asked_wait_s
-        Seconds that ``Retry-After`` may ask to wait. Quotas are counted per hour or less.
+        Seconds that ``Retry-After`` may request. Quotas are per hour or less.
     retry_wait_s
-        Seconds that the waits of one question take in all.
+        Seconds of all waits of one question.
     cursor_bytes
-        Bytes of a cursor. It becomes part of an address, and servers refuse addresses over 8 KiB.
+        Bytes of a cursor. Servers refuse addresses, of which it is a part, over 8 KiB.
     unmoved_pages
-        Pages of an event log in a row without a step in time. A thousand pages, also of one
-        document each, hold what happens in one millisecond.
+        Successive pages of an event log without a step in time. A thousand pages, even of one
+        document each, have what happens in one millisecond.
     empty_pages
-        Pages of a history in a row without a row.
+        Successive pages of a history without rows.
     tool_pages
         Pages of MCP tools. A service has eleven tools.
     message_bytes
         Bytes of a stream's message. A record or document has 1 kB.
     socket_messages
-        Messages that wait in a socket before no more is read: 16 MiB.
+        Messages waiting in a socket before reading stops: 16 MiB.
     waiting_bytes
-        Bytes of messages that wait to be written. The reader then waits, and the sender with it.
-        They are written together, half of these bytes at a time.
+        Bytes of messages waiting to be written, half of them at a time. Beyond, the reader waits,
+        and the sender with it.
     delivery_bytes
-        Bytes of a webhook delivery's body. A document has 600, and each commit takes up to 4,096
-        bodies into memory.
+        Bytes of a webhook delivery's body. A document has 600. A commit loads up to 4,096 bodies.
     delivery_s
-        Seconds in which a delivery's body is whole, so that a slow sender holds nothing.
+        Seconds for a delivery's whole body, so that a slow sender blocks nothing.
     waiting_delivery_bytes
-        Bytes of deliveries that wait to be written. Further ones are answered 503.
+        Bytes of deliveries waiting to be written. Further ones are answered 503.
     document_versions
-        Versions of a document: of one event id, type and time. A document is corrected once or
-        twice.
+        Versions of a document: of one event id, type and time. One or two corrections are usual.
     event_documents
-        Documents of one event id and type in one week of Unix time. An update per minute makes
-        10,080, and a service may use an id again.
+        Documents of one event id and type in one week of Unix time: 10,080 at one per minute. A
+        service may use an id again.
     findings
-        Findings of a load that are listed each by itself. Further ones are counted by kind.
+        Findings of a load listed one by one. Further ones are counted by kind.
     buffer_bytes
-        Bytes of DuckDB's buffers in a process that captures or receives. Each commit writes the
-        file's last 122,880 rows anew.
+        Bytes of DuckDB's buffers in a capture or receiver. Each commit rewrites the file's last
+        122,880 rows.
 
     Examples
     --------

@@ -1,9 +1,9 @@
 """The symbol listing: which trajectories a service offers.
 
 A listing may be truncated without notice. Unless it states that it is complete it is searched, once
-per last character of a base, or per first one if searches match starts of names. The searches are
-complete if none was truncated and they have all that was listed. Bases with other characters there
-than A-Z and 0-9 are out of reach.
+per last character (A-Z, 0-9) of a base, or per first one if searches match starts of names; other
+characters are missed. The searches are complete if none was truncated and they have all that was
+listed.
 
 Source: docs/interface.md, "Symbols and snapshots".
 """
@@ -44,7 +44,7 @@ from toolkit.wire.rows.mending import doubled_fields, read_mended
 
 @dataclass(frozen=True, slots=True)
 class Listing(Shown):
-    """Symbols with their legs. ``truncated`` if the service may offer more than these."""
+    """Symbols with their legs. ``truncated``: the service may offer more."""
 
     legs: dict[Symbol, tuple[Leg, ...]]
     truncated: bool
@@ -111,7 +111,7 @@ _PARTITIONS: tuple[tuple[str, Callable[[str, str], bool]], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """One answer: its legs by symbol, and whether it is truncated (None: not stated)."""
+    """An answer's legs by symbol, and whether it is truncated (None: not stated)."""
 
     legs: dict[Symbol, tuple[Leg, ...]]
     cut: bool | None
@@ -124,7 +124,7 @@ def list_symbols(
     """Request every symbol with ``text`` in its name ("" for all).
 
     An incomplete listing is searched for the rest, which is added with the finding ``listing_cut``.
-    If no search completes it, it is ``truncated``. If nothing shows whether it is complete, the
+    If that does not complete it, it is ``truncated``. If nothing shows whether it is complete, the
     finding is ``listing_unstated``.
     """
     if not isinstance(text, str):
@@ -155,7 +155,7 @@ def _search(profile: Profile, text: str, policy: RetryPolicy) -> Generator[Step,
 def _by_parts(
     profile: Profile, listed: _Found, policy: RetryPolicy
 ) -> Generator[Step, Outcome, _Found | None]:
-    """Search for everything part by part, None if that is not shown to be complete."""
+    """Search everything part by part, None if incomplete."""
     for after, brings in _PARTITIONS:
         legs: dict[Symbol, tuple[Leg, ...]] = {}
         findings = dict.fromkeys(listed.findings)
@@ -213,7 +213,7 @@ def _found(profile: Profile, answer: Response) -> _Found:
 def as_snapshot(profile: Profile, answer: Response) -> Response:
     """Return a listing in our shape and words, with the answer under ``rest``.
 
-    A listing of our shape, or an unreadable one, is returned unchanged.
+    One of our shape, or unreadable, is unchanged.
 
     >>> from toolkit.wire.profile.profile import BUILT_IN
     >>> shape = replace(BUILT_IN_LISTING, items="pairs", symbol="*", leg="{exchange}:{market}")
@@ -259,7 +259,7 @@ def guessed_listing(profile: Profile, answer: Response) -> tuple[ListingShape, S
 
 
 def market_words(texts: Iterable[str]) -> dict[str, str]:
-    """Find the words for markets in a listing's texts. A market with two words has none.
+    """Find a listing's words for markets. A market with two words has none.
 
     >>> market_words(["AURORA:SPOT", "CORONA:PERP"])
     {'spot': 'SPOT', 'futures': 'PERP'}
@@ -270,7 +270,7 @@ def market_words(texts: Iterable[str]) -> dict[str, str]:
 
 
 def _shapes(top: object) -> Iterator[ListingShape]:
-    """Yield shapes that a listing may have, by its first item."""
+    """Yield possible shapes of a listing by its first item."""
     levels = upper_levels(top) if isinstance(top, dict) else ()
     for items, held in [(WHOLE, top), *(each for level in levels for each in level.items())]:
         shape = replace(BUILT_IN_LISTING, items=items)
@@ -328,7 +328,7 @@ def price_trajectories(listing: Listing) -> list[Trajectory]:
 
 
 def spread_trajectories(listing: Listing) -> list[Trajectory]:
-    """Return each pair of legs of one symbol once, the alphabetically first leg bought."""
+    """Return each pair of legs of a symbol once, the alphabetically first leg bought."""
     found = (
         Trajectory(Family.SPREAD, symbol, pair)
         for symbol, legs in listing.legs.items()
@@ -338,7 +338,7 @@ def spread_trajectories(listing: Listing) -> list[Trajectory]:
 
 
 def funding_trajectories(listing: Listing) -> list[Trajectory]:
-    """Return each pair of futures legs of a symbol once, the first by name bought.
+    """Return each pair of a symbol's futures legs once, the first by name bought.
 
     >>> legs = (Leg("A", Market.FUTURES), Leg("B", Market.FUTURES), Leg("B", Market.SPOT))
     >>> [t.key for t in funding_trajectories(Listing({Symbol("BTC", "USD"): legs}, False))]
@@ -352,7 +352,7 @@ def funding_trajectories(listing: Listing) -> list[Trajectory]:
 
 
 def nearest_keys(trajectory: Trajectory, listing: Listing) -> Sequence[str]:
-    """Find up to three listed keys of the same family that resemble the given one.
+    """Find up to three listed keys of the same family that resemble a given one.
 
     >>> listing = Listing({Symbol("BTC", "USD"): (Leg("KRAKEN", Market.SPOT),)}, False)
     >>> nearest_keys(Trajectory.parse("BTC_USD:KRAKEM.spot"), listing)

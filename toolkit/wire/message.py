@@ -1,4 +1,4 @@
-"""The service's own words on a refusal, from a body of any shape."""
+"""The service's words on a refusal, from a body of any shape."""
 
 from __future__ import annotations
 
@@ -28,10 +28,9 @@ _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 def message_and_code(body: bytes, named: str = "") -> tuple[str, str]:
     """Return the message of a refusal's body and its short code, each on one line, "" for none.
 
-    A problem document (RFC 9457) gives ``detail``, else ``title``, and what is wrong with each
-    parameter. Other JSON gives the fields that usually hold a message, at any upper level, else any
-    sentence; HTML its title; plain text itself. ``named``, the text at the profile's place, comes
-    first.
+    A problem document (RFC 9457) gives ``detail``, else ``title``, and each parameter's fault.
+    Other JSON gives the usual fields of a message, at any upper level, else any sentence; HTML its
+    title; plain text itself. ``named``, the text at the profile's place, comes first.
 
     >>> message_and_code(b'{"code": "spent", "detail": "come back at noon"}')
     ('come back at noon', 'spent')
@@ -54,7 +53,7 @@ def message_and_code(body: bytes, named: str = "") -> tuple[str, str]:
 
 
 def code_of(value: object) -> str:
-    """Return the code among an object's fields, "" for none. A number is kept as written.
+    """Return an object's code as written, "" for none.
 
     >>> code_of({"retCode": 10006}), code_of({"err-code": "busy"}), code_of({"code": None})
     ('10006', 'busy', '')
@@ -71,7 +70,7 @@ def code_of(value: object) -> str:
 
 
 def message_of(value: object) -> str:
-    """Return the message of a field that usually has one, on one line, "" for none.
+    """Return the message of the usual fields, on one line, "" for none.
 
     >>> message_of({"retMsg": "Too many visits!", "result": {}}), message_of({"rows": "a b"})
     ('Too many visits!', '')
@@ -89,7 +88,7 @@ def bare(name: str) -> str:
 
 
 def _text(body: bytes) -> str:
-    """Return the words of a body that is not JSON, "" for truncated JSON and for no text."""
+    """Return the words of a body that is not JSON, "" for truncated JSON and no text."""
     try:
         text = body.decode().strip()[:_READ]
     except UnicodeDecodeError:
@@ -103,7 +102,7 @@ def _text(body: bytes) -> str:
 
 
 def _message(value: Any, depth: int = 0) -> str:
-    """Return the message in a value, with its parameter's name."""
+    """Return a value's message, with its parameter's name."""
     if isinstance(value, str):
         return value.strip()
     if depth > _DEEPEST:
@@ -124,7 +123,7 @@ def _message(value: Any, depth: int = 0) -> str:
 
 
 def _ranked(said: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the fields that usually hold a message by their plain names, the likeliest first."""
+    """Yield the usual fields of a message by plain name, the likeliest first."""
     fields = {bare(name): value for name, value in said.items()}
     yield from ((name, fields[name]) for name in _NAMES if name in fields)
     yield from ((n, each) for n, each in fields.items() if n not in _NAMES and n.endswith(_ENDINGS))

@@ -1,15 +1,15 @@
 """Pagers of a trajectory: its rows of a window, complete whatever the paging value means.
 
-A page is requested by ``end_time``. Whether that end is exclusive, and what ``next_end_time`` is
-exactly, is not promised, so each page is requested one second above the oldest second seen: rows
-that the page's edge cut off inside a second come with the next page, and repeats are dropped. A
-page that brings nothing older is followed by requests one second lower each, until nothing comes.
+Whether ``end_time`` is exclusive, and what ``next_end_time`` is exactly, is not promised. So each
+page is requested one second above the oldest second seen, for rows that the page's edge cut off
+inside a second, and repeats are dropped. After a page with nothing older, requests go one second
+lower each, until nothing comes.
 
 What cannot be shown to be complete is a `PagingError`: more rows in one second than a page holds, a
-service that ignores ``end_time``, and one that sends the oldest rows first unless its profile says
-so.
+service that ignores ``end_time``, and one that sends the oldest rows first unless its profile
+declares it.
 
-Source: docs/interface.md, docs/design.md (complete in 18 of 18 server variants, where following
+Source: docs/interface.md, docs/design.md (complete in 18 of 18 server variants; following
 ``next_end_time`` as it is loses rows).
 """
 
@@ -43,9 +43,9 @@ def forward_pages(
 ) -> Generator[Step | Page, Outcome, None]:
     """Yield steps and, between them, the pages of a service that sends the oldest rows first.
 
-    The window is taken in parts, the newest part first, as callers expect. Whether the start is
-    inclusive is not promised, so each request begins one second below what is wanted: a part's
-    first second, then the newest that came. A part ends where nothing newer comes.
+    The window is taken in parts, the newest first. Whether the start is inclusive is not promised,
+    so each request begins one second below what is wanted: a part's first second, then the newest
+    received. A part ends where nothing newer comes.
 
     Raises what `trajectory_pages` raises, and `PagingError` if the service does not begin at the
     start, does not send the oldest rows first, or has more rows in one second than a page holds.
@@ -62,7 +62,7 @@ def forward_pages(
 
 
 class _Parts:
-    """Parts of a window, each paged to its end. Their first rows show what the service does."""
+    """Parts of a window, each paged to its end. Their first rows show the service's order."""
 
     def __init__(self, route: HistoryRoute, trajectory: Trajectory, policy: RetryPolicy) -> None:
         self._route = route
@@ -72,7 +72,7 @@ class _Parts:
         self._largest = 0
 
     def page(self, part: Interval) -> Generator[Step, Outcome, Page]:
-        """Request a part until nothing newer comes, and return its rows as one page."""
+        """Request a part until nothing newer comes, and return it as one page."""
         raws, answers = list[RawPage](), list[Response]()
         since, newest = max(0, part.start - 1), -1
         while True:
@@ -113,7 +113,7 @@ class _Parts:
         return (yield from with_retries(request, self._policy))
 
     def _check_order(self, asked: Interval, page: RawPage) -> Generator[Step, Outcome, None]:
-        """Raise `PagingError` if the one row of a request is not the oldest of the page."""
+        """Raise `PagingError` unless a lone row is the page's oldest."""
         if page.oldest == page.newest:
             return
         answer = yield from self._answer(asked, 1)
@@ -159,9 +159,9 @@ def trajectory_pages(
 
     The last page's ``answered`` ends at the window's start. ``floor`` gives a later start once
     another caller loads what is older. Raises what `with_retries` and `read_history_page` raise,
-    `WireError` if the first page lacks what statistics need (`check_needed`), and `PagingError` if
-    the service ignores ``end_time``, sends the oldest rows first, has more rows in one second than
-    a page holds, or pages without end.
+    `WireError` if `check_needed` refuses the first page, and `PagingError` if the service ignores
+    ``end_time``, sends the oldest rows first, has more rows in one second than a page holds, or
+    pages without end.
     """
     route, floor = route.named(trajectory), floor or (lambda: window.start)
     if route.oldest_first:
@@ -203,9 +203,9 @@ _RATES = ("buy_rate", "sell_rate")
 class _Walk:
     """The state of the pager: ``ask`` is the next ``end_time``, None at the end.
 
-    From ``_proven`` on everything has come. ``_oldest`` is the oldest second with rows (at first
-    the window's end), ``_edge`` its rows. ``_same_second_rows`` is the height of the last page that
-    brought nothing older, 0 without one.
+    All rows from ``_proven`` on have come. ``_oldest`` is the oldest second with rows (at first the
+    window's end), ``_edge`` its rows. ``_same_second_rows`` is the height of the last page without
+    anything older, else 0.
     """
 
     def __init__(self, window: Interval, route: HistoryRoute, floor: Callable[[], int]) -> None:
@@ -238,7 +238,7 @@ class _Walk:
         return self.ask is None and self._edge is None and not confirmed
 
     def take(self, raw: RawPage) -> Page | None:
-        """Take an answer and return its page of new rows, None after a probe."""
+        """Return the new rows of an answer, None after a probe."""
         asked = self.ask
         assert asked is not None, "an answer came after the end"
         if self._before_probe is not None:
@@ -268,7 +268,7 @@ class _Walk:
         return replace(page, is_oldest=self._is_oldest)
 
     def _new_rows(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Return the rows inside the window that no earlier page brought, each once."""
+        """Return rows inside the window that no earlier page brought, each once."""
         times = frame["ts"].to_numpy()
         rows = _chosen(frame, (times >= self._floor()) & (times < self._end_ts))
         if rows["ts"].n_unique() < rows.height:
@@ -287,7 +287,7 @@ class _Walk:
     # Each of these sets what to ask next, and gives the second from which on everything has come.
 
     def _after_older(self, raw: RawPage, asked: int, *, overshoots: bool) -> int:
-        """Take a page with older rows. Only its oldest second may have more rows."""
+        """Take a page with older rows, complete but for its oldest second."""
         assert raw.oldest is not None, "it has rows"
         if not (overshoots or asked > self._oldest or self._edge_again(raw)):
             self._largest = max(self._largest, raw.size)
@@ -302,7 +302,7 @@ class _Walk:
         return self.ask
 
     def _after_same(self, raw: RawPage, asked: int, *, overshoots: bool) -> int:
-        """Take a page with nothing older: the end, or a second with more rows than fit."""
+        """Take a page with nothing older: the end, or a second that does not fit."""
         if overshoots:
             self._refuse_full_second()
             return self._end()
@@ -315,7 +315,7 @@ class _Walk:
         return self._proven
 
     def _after_empty(self, raw: RawPage, asked: int) -> int:
-        """Take a page without rows: the end, unless its paging value points further down."""
+        """Take an empty page: the end, unless its paging value points further down."""
         self._empty += 1
         if self._empty > self._empty_allowed:
             raise PagingError(
@@ -336,7 +336,7 @@ class _Walk:
         return pointed + 1
 
     def _edge_again(self, raw: RawPage) -> bool:
-        """Check that a page has all known rows of the oldest second, so also the others."""
+        """Check that a page has all known rows of the oldest second, so also the rest."""
         again = _chosen(raw.frame, raw.frame["ts"].to_numpy() == self._oldest)
         return self._edge is not None and _without(self._edge, again).is_empty()
 
@@ -356,7 +356,7 @@ class _Walk:
     def _refuse_full_second(self, *, older: bool = False) -> None:
         """Raise if the oldest second filled a page, so that rows of it may be out of reach.
 
-        Rows of one leg each are complete if both legs came. The row of one leg may not be if no
+        Rows of one leg each are complete if both legs came. One leg's row may not be if no
         ``older`` rows came with it.
         """
         lone = older and self._of_one_leg and self._same_second_rows
@@ -372,7 +372,7 @@ class _Walk:
             )
 
     def _probe(self, raw: RawPage, asked: int) -> None:
-        """Request inside a page that came unasked, to see whether ``end_time`` has any effect."""
+        """Request inside an unasked page, to test ``end_time``."""
         assert raw.newest is not None, "it overshoots"
         assert raw.oldest is not None, "it overshoots"
         if raw.newest - 1 <= raw.oldest:
@@ -381,7 +381,7 @@ class _Walk:
         self.ask = raw.newest - 1
 
     def _judge_probe(self, raw: RawPage, asked: int) -> None:
-        """Accept the other page as a repeat of the archive's last if the probe is respected."""
+        """Accept the other page as the archive's last again if the probe is respected."""
         if raw.newest is not None and raw.newest > asked:
             raise _ignored(asked, raw)
         self._honoured = True
@@ -389,7 +389,7 @@ class _Walk:
 
 
 def _chosen(frame: pl.DataFrame, mask: NDArray[np.bool_]) -> pl.DataFrame:
-    """Return the rows where the mask is true, neighbouring rows without a copy."""
+    """Return the rows of a mask, neighbouring rows without a copy."""
     at = np.flatnonzero(mask)
     if at.size and at[-1] - at[0] + 1 == at.size:
         return frame.slice(int(at[0]), at.size)
@@ -397,7 +397,7 @@ def _chosen(frame: pl.DataFrame, mask: NDArray[np.bool_]) -> pl.DataFrame:
 
 
 def _without(rows: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows that are not among the others. Both are of one second, so they are few."""
+    """Return the rows that are not among the others, all of one second, so few."""
     known = set(others.rows())
     left = [number for number, row in enumerate(rows.rows()) if row not in known]
     return rows[left] if left else rows.clear()
@@ -411,7 +411,7 @@ def _ignored(asked: int, raw: RawPage) -> PagingError:
 
 
 def _points_on(raw: RawPage, asked: int) -> bool:
-    """Check whether a page without rows names an earlier time, so that older ones may exist."""
+    """Check whether an empty page names an earlier time, so that older rows may exist."""
     return raw.next_end_time is not None and raw.next_end_time < asked
 
 
@@ -426,10 +426,10 @@ def _contradiction(window: Interval) -> PagingError:
 class HistoryQuestion:
     """Requests of a history, and the checks that it is paged backwards from ``end_time``.
 
-    A service that sends the oldest rows before ``end_time``, or the rows from it on, loses rows
-    that no later request reaches. Two things reveal it: the rows of a page rise in time, or nothing
-    is before the end of a window and something at its start. Rising rows are not proof, so one row
-    is requested: of the right rows it is the newest.
+    A service that sends the oldest rows before ``end_time``, or the rows from it on, loses rows.
+    Two signs reveal it: rows that rise in time, or a window with nothing before its end and
+    something at its start. Rising rows are not proof, so one row is requested: of the right rows it
+    is the newest.
     """
 
     route: HistoryRoute
@@ -446,8 +446,8 @@ class HistoryQuestion:
     ) -> Generator[Step, Outcome, tuple[int, Response, RawPage]]:
         """Request the rows before a moment. Return the moment requested last, and what came.
 
-        An answer to a request with a start says nothing of what is older. So one without rows is
-        followed by requests for older ones until rows come, or nothing is left above ``floor``.
+        An answer to a request with a start does not show what is older. So after one without rows
+        older ones are requested until rows come, or nothing is left above ``floor``.
         """
         any_older = False
         while True:
@@ -465,7 +465,7 @@ class HistoryQuestion:
             asked = start
 
     def _any(self, window: Interval) -> Generator[Step, Outcome, bool]:
-        """Return whether rows lie in a window, or the service refuses so long a one."""
+        """Return whether rows lie in a window, or it is refused as too long."""
         request = self.route.request(self.trajectory, window.end, window.start, limit=1)
         try:
             answer = yield from with_retries(request, self.policy)
@@ -481,8 +481,8 @@ class HistoryQuestion:
     def check_order(self, asked: int, page: RawPage) -> Generator[Step, Outcome, None]:
         """Raise `PagingError` for a page of rising rows that is not the newest before ``asked``.
 
-        If the service ignores ``limit`` as well, the page of its oldest row decides: it has to
-        bring older rows, otherwise nothing shows that the newest came.
+        If the service ignores ``limit`` as well, the page of its oldest row decides: without older
+        rows nothing shows that the newest came.
         """
         if not page.rises:
             return
@@ -505,7 +505,7 @@ class HistoryQuestion:
     def check_legs(self, page: RawPage, floor: int) -> Generator[Step, Outcome, None]:
         """Raise `PagingError` if a page left out rows of one leg above its oldest of the other.
 
-        A service that counts a page's rows per leg does so, and no later request brings them.
+        A service that counts a page's rows per leg does so, and they never come.
         """
         times = [(rate, page.frame.drop_nulls(rate)["ts"].to_list()) for rate in _RATES]
         ends = sorted((min(each), rate) for rate, each in times if each)
@@ -524,7 +524,7 @@ class HistoryQuestion:
         """Return whether rows lie before a window although nothing came before its end.
 
         Raises `PagingError` if rows of the window, or later ones, come when its start is requested.
-        A bad request is not evidence: the time may be beyond the plan's depth.
+        A bad request proves nothing: the time may be beyond the plan's depth.
         """
         try:
             page = yield from self.page(window.start, limit=1)

@@ -1,8 +1,8 @@
 """A key's plan and quota, requests by kind, and the sharing of the quota between processes.
 
-``RateLimit-Policy: "builder";q=600;w=60`` names the plan, its requests and their window.
-``RateLimit: "builder";r=594;t=42`` has what is left. `toolkit.client.contact` keeps the state where
-all processes see it. Sources: docs/interface.md, draft-ietf-httpapi-ratelimit-headers.
+``RateLimit-Policy: "builder";q=600;w=60`` names the plan, its requests and their window,
+``RateLimit: "builder";r=594;t=42`` what is left. `toolkit.client.contact` shares the state.
+Sources: docs/interface.md, draft-ietf-httpapi-ratelimit-headers.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _WHOLE = re.compile(r"[0-9]{1,15}")
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """A plan's quota of requests per window (s), and what the last answer left of it.
+    """A plan's quota of requests per window (s), and what was left at the last answer.
 
-    ``reset_s``: seconds from that answer to the next window.
+    ``reset_s``: seconds from then to the next window.
     """
 
     plan: str
@@ -56,7 +56,7 @@ def read_allowance(headers: Mapping[str, str]) -> Allowance | None:
 
 
 def _items(header: str) -> dict[str, dict[str, int]]:
-    """Parse a list of named items with whole-number parameters, leaving out the rest."""
+    """Parse named items with whole-number parameters, without the rest."""
     found: dict[str, dict[str, int]] = {}
     for item in header.split(","):
         name = _ITEM.match(item)
@@ -75,9 +75,8 @@ _LONGEST_S = 86_400
 class QuotaLeft:
     """The state of a key's quota that all processes share. Times are Unix seconds of this machine.
 
-    ``left`` of ``quota`` requests may go before ``ends``, when a window of ``window_s`` is over,
-    none before ``wait_until``. While nothing is known everything may go; ``unanswered`` requests
-    went then and have no answer yet.
+    ``left`` of ``quota`` requests may go before ``ends``, the end of a window of ``window_s``, none
+    before ``wait_until``. While nothing is known all may go: ``unanswered`` did and await answers.
     """
 
     left: int = 0
@@ -108,8 +107,8 @@ class QuotaLeft:
     def learn(self, told: Allowance | None, wait_s: float | None, now: float) -> QuotaLeft:
         """Return the state after an answer: its quota, and the wait that a refusal asks for.
 
-        The service does not count yet what others have under way, so the lesser number counts, and
-        the first one loses the requests that went before anything was known.
+        The service does not count requests under way, so the lesser number counts, and the first
+        one loses the requests that went before anything was known.
 
         >>> told = Allowance("free", quota=60, window_s=60, left=58, reset_s=30)
         >>> QuotaLeft().learn(told, None, 0.0).left
@@ -137,7 +136,7 @@ class QuotaLeft:
         return replace(found, wait_until=max(found.wait_until, now + wait_s))
 
     def believed(self, now: float) -> QuotaLeft:
-        """Return the state, or an empty one if it names times that no quota has.
+        """Return the state, or an empty one if its times are impossible for a quota.
 
         >>> QuotaLeft(wait_until=1e12).believed(0.0) == QuotaLeft()
         True
@@ -170,7 +169,7 @@ class Requests:
     """Requests sent, each try counted: of histories, event logs, snapshots, symbols, schemas.
 
     A symbol search and a symbol snapshot share an address: both are ``symbols``. ``other`` has the
-    requests to other addresses.
+    rest.
 
     >>> made = Requests(history=40, events=2, schemas=1)
     >>> print(made)

@@ -1,4 +1,4 @@
-"""Keys that nothing shows by chance, and their removal from data before it is kept or shown."""
+"""Keys that are not shown by chance, and their removal from data."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class SecretBytes(bytes):
 
 
 class _Environment(Mapping[str, str]):
-    """The variables of this process, some of them secret: the repr shows none."""
+    """The variables of this process, without secrets in the repr."""
 
     def __getitem__(self, name: str) -> str:
         return os.environ[name]
@@ -75,7 +75,7 @@ ENVIRONMENT = _Environment()
 
 
 class Secrets:
-    r"""Texts that are replaced by stars, plain or with any of JSON's escapes.
+    r"""Texts that stars replace, plain or with any of JSON's escapes.
 
     >>> Secrets(["sekrit/4711"]).struck(rb'{"note": "no key sekrit\/4711"}')
     b'{"note": "no key ***"}'
@@ -99,7 +99,7 @@ class Secrets:
     def struck(self, data: bytes) -> bytes:
         """Replace each secret of `SHORTEST_STRUCK` characters or more in data that is kept.
 
-        Returns the same object where none is found, which is cheap to check.
+        Returns the same object if none is found, a cheap check.
         """
         if b"\\" not in data and not any(_holds(data, plain) for plain in self._plain):
             return data
@@ -111,11 +111,11 @@ class Secrets:
 
 
 def _holds(data: bytes, text: bytes) -> bool:
-    """Look for a text, after a quick look for each of its bytes."""
+    """Look for a text, first for its bytes."""
     return all(byte in data for byte in text) and text in data
 
 
 def _escaped(text: str) -> str:
-    """Return a pattern of a text whose characters may each be a JSON escape."""
+    """Return a pattern of a text with any character as a JSON escape."""
     optional = dict.fromkeys("\"'/\\", r"\\?")
     return "".join(rf"(?:\\u(?i:{ord(c):04x})|{optional.get(c, '')}{re.escape(c)})" for c in text)

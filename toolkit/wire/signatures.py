@@ -1,7 +1,7 @@
 """Webhook deliveries: their signatures, and the event document in the body.
 
-Nothing is raised for malformed headers, comparison takes constant time, and only signed data is
-believed: an unsigned delivery id would let anyone who repeats a delivery claim another's id.
+Malformed headers raise nothing, comparison takes constant time, and only signed data is believed:
+with an unsigned id a repeated delivery could claim another's.
 
 Sources: the Standard Webhooks specification 1.0 (symmetric signatures, ``v1``), Stripe's
 timestamped form ``t=...,v1=...``, GitHub's body signature.
@@ -48,7 +48,7 @@ _HEX = re.compile(r"[0-9A-Fa-f]{64}")
 
 @dataclass(frozen=True, slots=True)
 class Genuine:
-    """A delivery that a holder of a secret signed. Repeats of it have the same id."""
+    """A delivery signed by a holder of a secret. Its repeats have the same id."""
 
     delivery_id: str
 
@@ -72,10 +72,9 @@ class StandardWebhooks:
     """The scheme of Standard Webhooks: HMAC-SHA256 over ``id.timestamp.body``.
 
     ``secrets`` are ``whsec_`` (optional) and the base64 of 24 to 64 bytes. Any of them may have
-    signed, so that a new one can be added before the old one is removed. One matching signature in
-    the header is enough; other versions are ignored. An id with a full stop is refused, since the
-    signed text would be ambiguous. Without ``webhook-...`` headers the older names ``svix-id`` and
-    so on are read.
+    signed, so that a new one can be added before the old one is removed. One matching signature is
+    enough; other versions are ignored. An id with a full stop is refused, since the signed text
+    would be ambiguous. Without ``webhook-...`` headers ``svix-id`` and so on are read.
 
     >>> scheme = StandardWebhooks(["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"], clock=lambda: 0.0)
     >>> scheme.check([(b"webhook-id", b"msg_1"), (b"webhook-timestamp", b"0")], b"{}")
@@ -137,13 +136,12 @@ class StandardWebhooks:
 class HmacSignature:
     """HMAC-SHA256 in one header, in the form that a sender documents.
 
-    ``secrets`` are texts. ``signed`` is the signed text, with ``{body}`` and, if the time is
-    signed, ``{timestamp}``. ``written`` is the form of the header: parts separated by commas, one
-    with ``{signature}`` and, if it is signed, one with ``{timestamp}``. ``encoding`` is ``hex`` or
-    ``base64``. The defaults are GitHub's form.
+    ``signed`` is the signed text, with ``{body}`` and, if the time is signed, ``{timestamp}``.
+    ``written`` is the header: parts separated by commas, one with ``{signature}`` and, if signed,
+    one with ``{timestamp}``. ``encoding`` is ``hex`` or ``base64``. The defaults are GitHub's form.
 
-    Without a signed time a delivery can be replayed at any time. A delivery's id is the hash of its
-    body, since no id is signed.
+    A delivery without a signed time can be replayed at any time. Its id is the hash of its body,
+    since no id is signed.
 
     >>> scheme = HmacSignature(["It's a Secret to Everybody"])
     >>> signature = b"757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"
@@ -177,7 +175,7 @@ class HmacSignature:
             raise InputError("written", self.written, allowed)
 
     def _prefix(self, ending: str) -> str | None:
-        """Return the text before a field in the header's form, None without such a field."""
+        """Return the text before a field in the header's form, None without it."""
         found = [p.removesuffix(ending) for p in self.written.split(",") if p.endswith(ending)]
         return found[0] if len(found) == 1 and "{" not in found[0] else None
 
@@ -236,7 +234,7 @@ def _hexadecimal(text: str) -> bytes | None:
 
 
 def _single(headers: Headers, names: Sequence[str]) -> list[str] | Rejected:
-    """Return the value of each header, stripped. A missing or repeated one is rejected."""
+    """Return each header's value, stripped. A missing or repeated one is rejected."""
     wanted: dict[str, list[str]] = {name.lower(): [] for name in names}
     for sent, value in headers:
         if (values := wanted.get(sent.decode("latin-1").lower())) is not None:
@@ -257,7 +255,7 @@ def _moment_fault(name: str, text: str, now: float, window_s: int) -> Rejected |
 
 
 def _any_signs(keys: Iterable[bytes], signed: bytes, signatures: Sequence[bytes]) -> bool:
-    """Check that a signature is that of one of the keys, by comparing every pair."""
+    """Check that a key made one of the signatures, comparing every pair."""
     found = False
     for key in keys:
         right = hmac.digest(key, signed, "sha256")
@@ -282,8 +280,8 @@ def read_delivery(routes: Mapping[EventFamily, EventRoute], body: bytes) -> Deli
     """Read a delivery's body. Raises `WireError` unless it is a JSON object.
 
     The family is a word of the document's schema (``svc.splash.v1``), or else of its event type
-    (``splash.pump``). An object that names none, or has no usable time, is not an event document.
-    One larger than ``document_bytes`` of the routes' limits is not either, and a finding.
+    (``splash.pump``). An object without one, or without a usable time, is not an event document.
+    Nor is one larger than ``document_bytes`` of the routes' limits, which is a finding.
 
     >>> from toolkit.wire.profile.event_routes import BUILT_IN_EVENTS
     >>> read_delivery(BUILT_IN_EVENTS, b'{"schema":"svc.splash.v2","ts":60,"pct":2}').row["family"]

@@ -1,7 +1,7 @@
 """Sockets without the socket: the life of a stream, its messages, and history actions.
 
-`lasting` is one stream as a generator: it yields steps to carry out and, between them, what
-happened. Time comes from a given clock. Source: docs/design.md, "Live capture".
+`lasting` is one stream as a generator of steps to carry out and of what happened. Time comes from a
+given clock. Source: docs/design.md, "Live capture".
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Renew:
     """A stream's step: open a second socket at this path and use it in place of the first.
 
     The old one is closed, and read to its end when the new one is first listened to. Send back
-    None, or the `Loss` of the new one: then the old one stays in use.
+    None, or the new one's `Loss`, which keeps the old one in use.
     """
 
     path: str
@@ -100,7 +100,7 @@ class Interrupted:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Why a socket is gone: in words, with the service's answer or close code if it gave one."""
+    """Why a socket is gone: in words, with the service's answer or close code if any."""
 
     why: str
     url: str = ""
@@ -119,13 +119,13 @@ class ReconnectPolicy:
     """When to reopen a lost stream, and when it counts as silent.
 
     The n-th wait in a row is a random part (between half and all) of ``first_wait_s * 2**n``, at
-    most ``longest_wait_s`` and at least ``Retry-After``. One of more than ``longest_asked_s`` ends
-    the stream with the error of its status. The count restarts after a connection of ``stable_s``
-    with a message.
+    most ``longest_wait_s`` and at least ``Retry-After``, which over ``longest_asked_s`` ends the
+    stream with the error of its status. The count restarts after a connection of ``stable_s`` with
+    a message.
 
-    After ``ping_s`` without a message a ping must be answered within ``pong_s``, repeatedly;
-    otherwise the connection is lost. Some connections answer pings but are mute, so after
-    ``silence_s`` another is opened before the quiet one is closed.
+    After ``ping_s`` without a message a ping must be answered within ``pong_s``, repeatedly, or the
+    connection is lost. As a mute connection may answer pings, after ``silence_s`` another is opened
+    before it is closed.
 
     >>> ReconnectPolicy(silence_s=0)
     Traceback (most recent call last):
@@ -171,7 +171,7 @@ class Backoff:
         self._heard = True
 
     def after(self, loss: Loss) -> float:
-        """Return the seconds to wait after a loss. Raises if trying again is useless."""
+        """Return the seconds to wait after a loss. Raises if a retry is useless."""
         asked_s = retry_after_s(loss.answer) if loss.answer else None
         if is_fatal(loss) or (asked_s or 0.0) > self._policy.longest_asked_s:
             raise _error(loss)
@@ -186,7 +186,7 @@ class Backoff:
 
 
 def is_fatal(loss: Loss) -> bool:
-    """Check for a refusal that is not about load, or for close code 1008 or 4xxx.
+    """Check for a refusal that is not about load, or close code 1008 or 4xxx.
 
     >>> is_fatal(Loss("closed", code=4401)), is_fatal(Loss("closed", code=1013))
     (True, False)
@@ -210,9 +210,8 @@ def lasting(
 ) -> _Stream:
     """Keep one stream open: open it, send the greetings, listen, reopen after a loss.
 
-    Yields each `StreamStep` to carry out, and `Joined`, `Received` and `Interrupted`. ``greetings``
-    are sent at each opening. Never returns. Raises what `Backoff.after` raises, after the
-    `Interrupted`.
+    Yields each `StreamStep` to carry out, and `Joined`, `Received` and `Interrupted`. Never
+    returns. Raises what `Backoff.after` raises, after the `Interrupted`.
     """
     backoff = Backoff(policy, clock)
     while True:
@@ -233,7 +232,7 @@ def _conversation(
     clock: Callable[[], float],
     backoff: Backoff,
 ) -> Generator[StreamStep | StreamItem, _Outcome, Loss]:
-    """Run an open connection until it is lost, renewing a quiet one that is alive."""
+    """Run a connection until it is lost, renewing a quiet one that is alive."""
     if loss := (yield from _greeted(greetings)):
         return loss
     yield Joined()
@@ -264,7 +263,7 @@ def _conversation(
 def _greeted(
     greetings: Sequence[bytes],
 ) -> Generator[StreamStep | StreamItem, _Outcome, Loss | None]:
-    """Send the greetings, and return the loss if the connection fails."""
+    """Send the greetings, and return a loss."""
     for greeting in greetings:
         outcome = yield Say(greeting)
         if isinstance(outcome, Loss):
@@ -301,7 +300,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A subscription, by its id, that the service refused. ``answer`` is that of REST."""
+    """A refused subscription, by its id. ``answer`` is that of REST."""
 
     identity: int | None
     answer: Response
@@ -312,8 +311,8 @@ def read_market_message(
 ) -> Item | Refused | None:
     """Read a message of the market socket, None if it only confirms something.
 
-    A value that is not JSON, such as NaN, is null and a finding. Raises `WireError` for anything
-    but a JSON object.
+    A value that is not JSON, such as NaN, is null and a finding. Raises `WireError` unless it is a
+    JSON object.
 
     >>> from toolkit.wire.profile.profile import BUILT_IN
     >>> read_market_message(BUILT_IN.streams, b'{"type":"price","id":"7","item":{"ts":60}}', [])
@@ -349,9 +348,9 @@ def _plain(raw: msgspec.Raw | None, kind: type) -> Any:
 
 
 class RecentlyDelivered:
-    """The contents lately delivered under each key, by which repeats are recognised.
+    """The last ``capacity`` contents delivered under each key, to recognise repeats.
 
-    ``capacity`` contents are remembered. The one received longest ago is forgotten first.
+    The one received longest ago is forgotten first.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -385,7 +384,7 @@ def action_of(profile: Profile, request: Request, identity: int) -> bytes | None
     """Encode a history request as a message with an id of ours.
 
     None if the request is not of a history or event log, or is paged by headers, which messages
-    lack. A route and its action have the same fields, and their answers too.
+    lack. A route and its action have the same fields and answers.
 
     >>> from toolkit.wire.profile.profile import BUILT_IN
     >>> asked = Request.get("/api/v1/data/history/price", {"symbol": "BTC_USD", "end_time": 60})
@@ -415,9 +414,9 @@ def answer_of(names: StreamNames, message: bytes, identity: int) -> tuple[int, f
     """Read whether a message answers our request: its status, and the seconds it asks to wait.
 
     None for another id, and for a record of a subscription. A message without an id is the answer,
-    since a connection has one request at a time. A page is 200; a message of the type error has its
-    problem's status, 500 without one. A message that is not a JSON object is 200: the page's reader
-    raises the error.
+    since a connection has one request at a time. A page is 200, the type error its problem's
+    status, or 500 without one. A message that is not a JSON object is 200: the page's reader raises
+    the error.
 
     >>> from toolkit.wire.profile.profile import BUILT_IN
     >>> answer_of(BUILT_IN.streams, b'{"items":[],"id":"7"}', 7)

@@ -1,7 +1,7 @@
 """Comparison of a service's records with the fields that the profile expects.
 
-A guess is a proposal for a person to judge and is never used to read data. Names are compared by
-words, units by dimension.
+A guess is a proposal for a person and is never used to read data. Names are compared by words,
+units by dimension.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _PERIOD_WORDS = {"8h": "_per_8h", "h": "_per_hour", "hour": "_per_hour", "day": 
 class ShownField:
     """A field that the service shows: its JSON type and unit if known, an example.
 
-    ``title`` is the service's name of a field that is read by position.
+    ``title`` is the service's name of a field read by position.
     """
 
     name: str
@@ -77,9 +77,9 @@ class FieldSurvey:
 
 
 def described_fields(schemas: bytes, route: HistoryRoute) -> dict[str, dict[str, str]]:
-    """Find what a ``/schemas`` body of any shape says of a route's fields, by name.
+    """Find what a ``/schemas`` body of any shape has on a route's fields, by name.
 
-    It is under the route's family, its path or the end of it, or beside a text of these: fields by
+    It is under the route's family, its path or the end of it, or beside such a text: fields by
     name, each with a unit or an object of facts, or a list of pairs, names and units by position.
 
     >>> from toolkit.market import Family
@@ -129,7 +129,7 @@ def unit_in_name(name: str) -> str | None:
 def shown_fields(
     described: Mapping[str, Mapping[str, str]], rows: Sequence[Mapping[str, Any]]
 ) -> list[ShownField]:
-    """List the fields that a ``/schemas`` record describes and those in rows of a page.
+    """List the fields of a ``/schemas`` record and those in rows of a page.
 
     >>> found = shown_fields({"t": {"type": "integer", "unit": "s"}}, [{"t": 60, "mid": 1.5}])
     >>> [str(field) for field in found]
@@ -170,8 +170,8 @@ def survey_fields(route: HistoryRoute, shown: Iterable[ShownField]) -> FieldSurv
 def guessed(missing: Mapping[str, str], unknown: Iterable[ShownField]) -> dict[str, ShownField]:
     """Guess the field of each column that has a likely one, each field at most once.
 
-    A field of another dimension or type is excluded. For the unit "" (a name, a path) only names
-    are compared.
+    A field of another dimension or type is excluded. The unit "" (a name, a path) compares only
+    names.
 
     >>> bid, ask = ShownField("bid_px", "number", "quote"), ShownField("ask_px", "number", "quote")
     >>> found = guessed({"buy_price": "quote", "sell_price": "quote"}, [ask, bid])
@@ -219,7 +219,7 @@ def rows_of(body: bytes, items: str) -> tuple[list[dict[str, Any]], str]:
 
 
 def _unit_fits(wanted: str, field: ShownField) -> bool | None:
-    """Check that a field's unit fits, None if its unit or type excludes it.
+    """Check that a field's unit fits, None if unit or type excludes it.
 
     Without a unit, a number of the years 2001 to 2286 in s or ms is a time.
     """

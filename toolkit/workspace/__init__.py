@@ -1,4 +1,4 @@
-"""The user's entry: settings, a workspace over a service and a store, a local service."""
+"""The user's entry: settings, a workspace over service and store, a local service."""
 
 from toolkit.commands import DEFAULT_BASE_URL, DEFAULT_STORE
 from toolkit.workspace.listed import front_page, watchlist

@@ -32,9 +32,9 @@ _SET_UP = {"webhook": "RAIL_ALERT_WEBHOOK", "chat": "RAIL_ALERT_CHAT"}
 
 
 def find_alerts(store: Path) -> Rulebook:
-    """Return the rules ``[[alert]]`` of the ``rail.toml`` that `settings_file` finds, else none.
+    """Return the rules ``[[alert]]`` of the ``rail.toml`` of `settings_file`, else none.
 
-    Raises `InputError` for an invalid rule, and for a net rule without a fee table.
+    Raises `InputError` for an invalid rule, and a net rule without a fee table.
 
     >>> find_alerts(Path("none/rail.duckdb")).rules
     ()
@@ -52,7 +52,7 @@ def find_alerts(store: Path) -> Rulebook:
 
 
 def alert_plan(store: Path) -> AlertPlan:
-    """Return the alerts of a follow. Rules are reloaded when they change.
+    """Return the alerts of a follow. Changed rules are reloaded.
 
     Raises `InputError` as `find_alerts`, and for an invalid or missing channel.
     """
@@ -69,7 +69,7 @@ def alert_plan(store: Path) -> AlertPlan:
 def matched_streams(rules: tuple[AlertRule, ...], streams: list[Stream]) -> pl.DataFrame:
     """Count the streams that each rule watches: one row per rule, in their order.
 
-    Snapshots of a pair count if the pair itself is not among the streams. Columns: rule, kind,
+    Snapshots of a pair count unless the pair itself is among the streams. Columns: rule, kind,
     condition (in words), streams (count) and first (key, null for none).
 
     >>> rule = AlertRule.of({"name": "a", "kind": "loss", "within": "1d"})
@@ -95,7 +95,7 @@ def caught(
 
     One row per alert, oldest first: stream (key), about (the stream, or symbol and legs), ts (s
     UTC) and value (in the rule's unit, null without a size). None for a rule of ages or losses.
-    ``fees`` are for a net rule. Raises `StoreError` as `Store.reading`.
+    Raises `StoreError` as `Store.reading`.
     """
     if rule.kind in (AlertKind.STALE, AlertKind.LOSS):
         return None

@@ -1,4 +1,4 @@
-"""Answers of analyses of stored series: rows, heading, notes and table for every interface."""
+"""Answers of analyses of stored series, with heading, notes and table for every interface."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Costs:
 
 
 def no_rows(family: str) -> pl.DataFrame:
-    """Return an empty frame of a family, by which a statistic checks its parameters."""
+    """Return an empty frame of a family, for a statistic to check its parameters."""
     values = dict.fromkeys((column.name for column in ROWS[family].values), pl.Float64)
     return pl.DataFrame(schema={"trajectory": pl.String, "ts": pl.Int64, **values})
 
@@ -80,7 +80,7 @@ NO_COSTS = Costs(FeeModel("", ()))
 
 @dataclass(frozen=True, slots=True)
 class SeriesAnswer:
-    """Rows of an analysis with its parameters. ``present`` are the keys with rows in the window."""
+    """Rows of an analysis with its parameters. ``present``: the keys with rows in the window."""
 
     analysis: Analysis
     asked: Selection
@@ -93,9 +93,9 @@ class SeriesAnswer:
     def of(
         cls, analysis: Analysis, asked: Selection, costs: Costs | None = None, **options: Any
     ) -> Self:
-        """Compute an analysis over a selection in one pass, with net figures if it has some.
+        """Compute an analysis over a selection in one pass, with any net figures.
 
-        Raises `InputError` for rates in force if the analysis needs settlements.
+        Raises `InputError` for rates in force if it needs settlements.
         """
         if asked.polls is not None and analysis.family == "funding":
             analysis, options = _of_rates(analysis, asked, options), {}
@@ -186,7 +186,7 @@ class SeriesAnswer:
 
 
 def _of_rates(analysis: Analysis, asked: Selection, options: Mapping[str, Any]) -> Analysis:
-    """Return the analysis of rates in force. Raises `InputError` for options of settlements."""
+    """Return the analysis of rates in force. Raises `InputError` for settlement options."""
     found = declared_for("rates", analysis.name)
     if found is None:
         named = ", ".join(each.key for each in asked.held)
@@ -199,7 +199,7 @@ def _of_rates(analysis: Analysis, asked: Selection, options: Mapping[str, Any]) 
 
 
 def rates_in_force(asked: Selection, max_age: str | int) -> pl.DataFrame | None:
-    """Return the rates in force of the legs of pairs from snapshots, None without any."""
+    """Return the rates in force of the legs of snapshot pairs, None without any."""
     store, as_of = asked.store, asked.passes.as_of
     known = store.catalogue(as_of=as_of).filter(pl.col("rows") > 0, kind="snapshot-funding")
     legs = {f"{each.symbol}:{leg}" for each in asked.held for leg in each.legs}
@@ -235,9 +235,9 @@ def measured(
     streams: Iterable[Stream | str] | Stream | str | None,
     **parameters: Any,
 ) -> pl.DataFrame:
-    """Return a statistic of the stored series of a family. See `Workspace.measure`.
+    """Return a statistic of a family's stored series. See `Workspace.measure`.
 
-    ``passes`` is called after the family is checked.
+    ``passes`` is called once the family is checked.
     """
     if family not in _MEASURED:
         raise InputError("family", family, _MEASURED)

@@ -1,4 +1,4 @@
-"""Examination of a service for `rail doctor`: key, plan, clock, routes, MCP and sockets."""
+"""Examination of a service for `rail doctor`: key, plan, clock, routes, MCP, sockets."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ _START = (
 class Examination:
     """The checks of a service in order, what can be loaded from it, and a draft profile.
 
-    ``readable`` are the histories and event logs that a sync can load, ``unreadable`` those in the
-    plan that it cannot. ``listed``: the listing has legs. ``differs``: the draft is not empty.
+    ``readable`` are the histories and event logs that a sync can load, ``unreadable`` others in the
+    plan. ``listed``: the listing has legs. ``differs``: the draft is not empty.
     """
 
     base_url: str
@@ -106,9 +106,9 @@ def examine(
 ) -> Examination:
     """Check a service, without loading or storing anything. Refusals are results, not errors.
 
-    It makes about 40 requests, or up to 100 if something cannot be read, and retries as a load
-    does. ``streams`` are trajectories and event logs, by default the first listed and every log.
-    Raises `InputError` for an invalid address, key, profile or stream.
+    It makes about 40 requests, up to 100 if something cannot be read, with a load's retries.
+    ``streams`` are trajectories and event logs, by default the first listed and every log. Raises
+    `InputError` for an invalid address, key, profile or stream.
 
     >>> from toolkit.workspace import simulated_service
     >>> with simulated_service() as base_url:
@@ -260,7 +260,7 @@ def _clock(answer: Response, source: Source | None) -> Check:
 
 
 def mcp_check(settings: Settings, profile: Profile, draft: ProfileDraft) -> Check:
-    """Check the protocol version and the listed tools. ``profile`` is that of REST."""
+    """Check the protocol version and the tools. ``profile`` is that of REST."""
     try:
         from toolkit.client.mcp import McpClient  # noqa: PLC0415 - the SDK takes most of a second
     except MissingExtraError as error:

@@ -83,7 +83,7 @@ def _polled(row: dict[str, Any], shares: dict[SnapshotKind, float | None]) -> di
 
 
 def _polled_share(store: Store, kind: SnapshotKind, as_of: int | None) -> float | None:
-    """Return answered polls over due ones, from the first poll to the last."""
+    """Return answered over due polls, from the first to the last."""
     polls = store.polls(kind, as_of=as_of)
     if polls.is_empty():
         return None
@@ -91,7 +91,7 @@ def _polled_share(store: Store, kind: SnapshotKind, as_of: int | None) -> float 
 
 
 def _answered_share(kind: str, known: Ledger | None, newest_load_at: int) -> float | None:
-    """Return the answered share of what was requested and could be known by the newest load."""
+    """Return the answered share of the requests knowable by the newest load."""
     if known is None or kind.startswith("snapshot"):
         return None
     asked = known.asked

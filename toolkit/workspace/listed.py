@@ -68,10 +68,10 @@ def _trajectories(symbol: Symbol, listed: tuple[Leg, ...]) -> Iterator[Trajector
 
 
 def front_page(store: Store) -> tuple[Trajectory, ...]:
-    """Return the trajectories on the page Overview, by the newest snapshots of a store.
+    """Return the trajectories on the page Overview, by a store's newest snapshots.
 
-    Open spreads come first, the widest first, then each symbol's widest funding pair. Raises
-    `EmptyWindowError` without a snapshot of spreads or of funding.
+    Open spreads come first, widest first, then each symbol's widest funding pair. Raises
+    `EmptyWindowError` without a snapshot of spreads or funding.
     """
     spreads, rates = (_newest(store, kind) for kind in (SnapshotKind.SPREAD, SnapshotKind.FUNDING))
     opened = open_spreads(spreads).drop_nulls("opened_at")["trajectory"]
@@ -97,11 +97,10 @@ def chosen_streams(
     """Return the streams named, each once, in the order given.
 
     A pattern with ``*`` names all matching keys, pairs in alphabetical orientation unless only the
-    other matches. ``watchlist`` names those of `watchlist`, the key of a pair its prices.
-    ``listing`` is called at most once. Raises `InputError` for an invalid key, no key, and a
-    pattern without a match.
+    other matches. ``watchlist`` names those of `watchlist`, a pair's key its prices. ``listing`` is
+    called at most once. Raises `InputError` for an invalid key, no key, and a pattern without a
+    match.
 
-    >>> from toolkit.market import Leg, Symbol
     >>> legs = (Leg.parse("X.futures"), Leg.parse("Y.futures"))
     >>> listed = lambda: Listing({Symbol("BTC", "USD"): legs}, False)
     >>> [stream.key for stream in chosen_streams("BTC_USD:Y*", listed)]
@@ -118,7 +117,7 @@ def chosen_streams(
 
 
 def read_keys(asked: Stream | str | Iterable[Stream | str]) -> list[Stream | str]:
-    """Parse keys, except patterns and ``watchlist``. That of a pair gives those of its prices.
+    """Parse keys, except patterns and ``watchlist``. A pair's key gives its prices.
 
     >>> [str(leg) for leg in read_keys("pair/BTC_USD:X.spot/BTC_USD:Y.spot")]
     ['BTC_USD:X.spot', 'BTC_USD:Y.spot']

@@ -1,4 +1,4 @@
-"""Loading and following for a workspace: window, watchlist, progress, and rows of one's own."""
+"""Loading and following for a workspace: window, watchlist, progress, and own rows."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _LEGS = ("symbol", "buy_exchange", "buy_market", "sell_exchange", "sell_market")
 
 
 def default_window(window: Window | None) -> tuple[When, When | None] | None:
-    """Return a workspace's own window as a start and an end, or raise `InputError`.
+    """Return a workspace's window as a start and an end, or raise `InputError`.
 
     >>> default_window("7d")
     ('7d', None)
@@ -80,7 +80,7 @@ def default_window(window: Window | None) -> tuple[When, When | None] | None:
 def asked_for(
     start: When | None, end: When | None, client: Callable[[], Client]
 ) -> Callable[[], Interval]:
-    """Check a load's window, and return a function that computes it, by the service's clock.
+    """Check a load's window, and return a function that computes it by the service's clock.
 
     >>> asked_for("2026-11-01", "2026-11-02", lambda: None)()
     Interval(start=1793491200, end=1793577600)
@@ -107,7 +107,7 @@ def watched_load(
     *,
     shown: bool,
 ) -> LoadResult:
-    """Run a `toolkit.loader.sync` with a bar, if ``shown`` and there is no ``on_progress``.
+    """Run a `toolkit.loader.sync`, with a bar if ``shown`` and without ``on_progress``.
 
     Raises `EmptyWindowError` if trajectories were requested and no stream has a row afterwards.
     """
@@ -126,7 +126,7 @@ def watched_load(
 
 
 def since_of(watchlist: Watchlist, given: When | None, now: Callable[[], int]) -> Since:
-    """Return the start of a follow: a moment or the name of a window, else the watchlist's.
+    """Return the start of a follow: a moment or a window's name, else the watchlist's.
 
     >>> since_of(Watchlist(), "1h", lambda: 3_660)
     Since(ts=60, back_s=None)
@@ -162,7 +162,7 @@ def wanted_watchlist(
 
 
 def named_streams(client: Client, store: Store, watchlist: Watchlist) -> dict[Stream, str]:
-    """Return the streams that a watchlist names now, each with its rules. Nothing is stored."""
+    """Return the streams that a watchlist names now, with their rules. Nothing is stored."""
     client.discover()
     rules = Rules(watchlist, client, store)
     return rules({log.of: client.snapshot(log.of).decode() for log in rules.snapshots})
@@ -171,8 +171,8 @@ def named_streams(client: Client, store: Store, watchlist: Watchlist) -> dict[St
 class Rules:
     """A watchlist over a service and a store.
 
-    A call takes the newest snapshots. Raises `InputError` for a symbol, an exchange or a pattern
-    without anything listed.
+    A call takes the newest snapshots. Raises `InputError` for a symbol, exchange or pattern that
+    nothing listed matches.
     """
 
     def __init__(self, watchlist: Watchlist, client: Client, store: Store) -> None:
@@ -192,14 +192,14 @@ class Rules:
         return tuple(SnapshotLog(kind) for kind in SnapshotKind if kind in kinds)
 
     def __call__(self, documents: Mapping[SnapshotKind, str]) -> dict[Stream, str]:
-        """Return the streams that the rules name now, each with its rules."""
+        """Return the streams that rules name now, with their rules."""
         found: dict[Stream, list[str]] = {}
         for stream, rule in self._named(documents):
             found.setdefault(stream, []).append(rule)
         return {stream: ", ".join(dict.fromkeys(rules)) for stream, rules in found.items()}
 
     def lately(self, now: int) -> dict[Stream, tuple[str, int]]:
-        """Return the streams that stored snapshots named in the last ``keep``: rule, and when (s).
+        """Return the streams in stored snapshots of the last ``keep``: rule, and when (s).
 
         ``now`` is the service's clock. A restarted follow continues with them.
         """
@@ -289,8 +289,8 @@ def _check_listed(parameter: str, asked: object, listed: Iterator[str] | list[st
 def keep_own(series: Series, path: Path, name: str | None = None) -> Inserted:
     """Write a series of `toolkit.series.own_series` to a store of one's own data.
 
-    Creates the store for the source ``name``, by default the file's name. Repeated rows are stored
-    once, changed values become revisions. Raises `StoreSourceError` for a store of another source.
+    The default ``name`` of its source is the file's. Repeated rows are stored once, changed values
+    become revisions. Raises `StoreSourceError` for a store of another source.
 
     >>> import tempfile
     >>> from toolkit.series import own_series
@@ -315,7 +315,7 @@ def keep_own(series: Series, path: Path, name: str | None = None) -> Inserted:
 
 
 def add_own(batch: Batch, series: Series, read_at: int) -> None:
-    """Add a series of `toolkit.series.own_series`, read at a time (s), to a batch."""
+    """Add a series of `own_series`, read at a time (s), to a batch."""
     edge = Edge(read_at, step_s=series.origin.step_s, tail_ts=series.window.end)
     if isinstance(series, EventSeries):
         batch.add_documents(series.stream, series.rows.drop("arrival"), series.window, edge)

@@ -1,6 +1,6 @@
 """The local service, on a SIMULATED market, a replay or real exchanges.
 
-The service's code and its web server are imported when one starts.
+Its code and web server are imported when one starts.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _DAYS, _MOST_DAYS, _DAY_S = 7, 366, 86_400
 class ExchangeChoice:
     """The exchanges and symbols to read, from how many days back, and the quotes to rename.
 
-    ``renames`` has quotes of an exchange, each with the quote in which its legs are served.
+    ``renames`` has quotes of an exchange, each with the one that its legs are served in.
 
     >>> choice = ExchangeChoice.read("okx,Binance", ["BTC_USDT"], {"USD": "USDT"})
     >>> choice.exchanges, choice.symbols, choice.days
@@ -105,7 +105,7 @@ def archive_beside(store: Path) -> Path:
 def exchange_market(choice: ExchangeChoice, archive: Path) -> Iterator[MarketSource]:
     """Yield the market of exchanges, once it is read up to now. It is read on during the block.
 
-    Progress, and exchanges left out as they refuse or do not answer, are on standard error. Raises
+    Standard error shows progress, and exchanges left out as they refuse or do not answer. Raises
     `ExchangeError` if none answers, `InputError` for an invalid or busy ``archive``, and
     `StoppedError` at a Ctrl-C before the block.
     """
@@ -193,9 +193,9 @@ _EVERYTHING_S = 100 * 366 * 86_400  # no plan's retention hides recorded data
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """A running local service: its address, source, keys, and its clock if that is fixed.
+    """A running local service: its address, source, keys, and any fixed clock.
 
-    ``codes`` by owner are one-time sign-ins for owners with webhooks in the plan.
+    ``codes`` by owner are one-time sign-ins for plans with webhooks.
     """
 
     base_url: str
@@ -228,10 +228,10 @@ def serve_local(
 
     ``replay`` is a Parquet file, or a folder with ``prices``, ``funding`` and ``pumps.parquet``,
     served under the symbols in ``renamed``, within ``retention_s`` (default: all). ``exchanges``
-    are served from their answers in ``archive``. The default is the SIMULATED market of ``seed``
-    (`DEFAULT_SEED`). ``now`` (s) stops the clock. ``owners`` is a TOML file of owners, plans and
-    keys. Webhooks go to public https addresses, with ``webhooks_to_loopback`` also to this machine.
-    Raises `InputError` for invalid arguments.
+    are served from ``archive``. The default is the SIMULATED market of ``seed`` (`DEFAULT_SEED`).
+    ``now`` (s) stops the clock. ``owners`` is a TOML file of owners, plans and keys. Webhooks go to
+    public https addresses, with ``webhooks_to_loopback`` also to this machine. Raises `InputError`
+    for invalid arguments.
     """
     with needs_extra("service"):
         from toolkit.service import (  # noqa: PLC0415 - see above
@@ -306,8 +306,8 @@ _sharing = threading.Lock()
 def simulated_service(seed: int = DEFAULT_SEED, *, port: int = 0) -> AbstractContextManager[str]:
     """Yield the address of a local service on the SIMULATED market of a seed.
 
-    It listens at ``port`` if that is free, else at any. ``with`` blocks of one process and seed
-    share it. It runs on the wall clock, with a retention of 30 days.
+    It listens at ``port`` if that is free, else at any, on the wall clock, with a retention of 30
+    days. ``with`` blocks of one process and seed share it.
 
     >>> with simulated_service() as base_url, simulated_service() as same:
     ...     base_url.startswith("http://127.0.0.1:"), same == base_url
@@ -324,8 +324,8 @@ def exchanges_service(
 ) -> AbstractContextManager[str]:
     """Yield the address of a local service on real exchanges, as `simulated_service` does.
 
-    It serves the whole archive, once that is read up to now. ``with`` blocks of one archive share
-    it. Raises `InputError` for one with another choice.
+    It serves the whole archive, read up to now, shared by its ``with`` blocks. Raises `InputError`
+    for an archive with another choice.
     """
     return _service_of(archive.resolve(), choice, lambda: exchange_market(choice, archive), port)
 

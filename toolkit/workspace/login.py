@@ -1,4 +1,4 @@
-"""Login to a shared dashboard by a password (Argon2id, RFC 9106) or an OpenID Connect provider."""
+"""Login to a shared dashboard by password (Argon2id, RFC 9106) or OpenID Connect provider."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class PasswordFile:
             ) from None
 
     def check(self) -> None:
-        """Raise `InputError` for a file without a hash, or that others can read."""
+        """Raise `InputError` for a file without a hash, or readable by others."""
         self._read()
         if stat.S_IMODE(self.path.stat().st_mode) & 0o077:
             raise InputError(
@@ -76,7 +76,7 @@ class PasswordFile:
             )
 
     def matches(self, password: str) -> bool:
-        """Check a password, in the same time for a wrong one. Raises `InputError` as `check`."""
+        """Check a password, a wrong one in the same time. Raises `InputError` as `check`."""
         argon2, typed = _argon2(), _typed(password[:_MOST_CHARACTERS])
         try:
             return bool(argon2.PasswordHasher().verify(self._read(), typed))
@@ -101,7 +101,7 @@ class PasswordFile:
 class ProviderLogin:
     """A login by an OpenID Connect provider, by Streamlit's ``[auth]`` secrets.
 
-    ``allowed`` are email addresses, ``*@example.com`` for all of a domain, or ``*``.
+    ``allowed`` are email addresses, ``*@example.com`` for a domain, or ``*``.
 
     >>> login = ProviderLogin(("jane@rail.example", "*@desk.example"))
     >>> login.lets_in({"email": "Joe@Desk.example"}), login.lets_in({"email": "joe@rail.example"})
@@ -123,9 +123,9 @@ class ProviderLogin:
 
 
 def find_login(environment: Mapping[str, str] = ENVIRONMENT) -> ProviderLogin | PasswordFile:
-    """Return the login: the provider of Streamlit's secrets, else the password.
+    """Return the login: the provider in Streamlit's secrets, else the password.
 
-    Raises `InputError` if there is neither, and for an incomplete one.
+    Raises `InputError` without either, and for an incomplete one.
     """
     for path in secrets_files():
         if login := read_provider(path):
@@ -150,8 +150,8 @@ def secrets_files() -> list[Path]:
 def read_provider(path: Path) -> ProviderLogin | None:
     """Read the provider of a secrets file, or return None.
 
-    Raises `InputError` for a file that is not TOML, an ``[auth]`` that lacks a value, and without
-    ``[rail] allowed``.
+    Raises `InputError` for a file that is not TOML, an incomplete ``[auth]``, and without ``[rail]
+    allowed``.
     """
     if not path.exists():
         return None

@@ -40,20 +40,20 @@ def open_workspace(
     """Open a store, to read it and to load into it.
 
     ``base_url``, ``api_key``, ``allow_http`` and ``profile`` are as in `Settings.read`, ``store``
-    as in `store_path`. ``window`` is the default for reading and loading: the name of a window
-    (``7d``, ``2023-03``), or a start and an end. ``fees`` is a fee table or its file, by default
-    that of ``rail.toml``: see `Workspace.fees`.
+    as in `store_path`. ``window`` is the default for reading and loading: a window's name (``7d``,
+    ``2023-03``), or a start and an end. ``fees`` is a fee table or its file, by default that of
+    ``rail.toml``: see `Workspace.fees`.
 
     The service is contacted on first use. Without an address it is a local service on a SIMULATED
-    market, one per process. It never loads into a store of another source.
+    market, one per process. A source is never loaded into the store of another.
 
     With ``exchanges`` (``["binance", "okx"]``, or ``"usual"`` for five) the local service reads
-    real ones, without an account: ``symbols`` (by default five) from 7 days back on. Their answers
-    stay in ``STORE.exchanges.duckdb``, from where the same call continues. ``renames`` makes legs
-    of another quote comparable: ``{"USDC": "USDT"}``.
+    real ones, without an account: ``symbols`` (by default five) from 7 days back on. The same call
+    continues from their answers in ``STORE.exchanges.duckdb``. ``renames`` makes legs of another
+    quote comparable: ``{"USDC": "USDT"}``.
 
-    ``store`` may also be published data: a folder, an address, or the ``manifest.json`` in it. It
-    takes no rows, and the user's cache has a copy.
+    ``store`` may also be published data, which takes no rows: a folder, an address, or the
+    ``manifest.json`` in it. The user's cache has a copy.
     """
     api_key = Secret(api_key) if api_key else None
     held = named_store(store)

@@ -23,7 +23,7 @@ from toolkit.store import Store, check_known, sync_advice
 class Joining:
     """Parameters of `toolkit.statistics.spread.pair`.
 
-    ``fx`` is the FX leg for keys without one whose quotes differ.
+    ``fx`` is for keys of two quotes without an FX leg.
     """
 
     fx: Trajectory | str | None = None
@@ -78,7 +78,7 @@ class HeldPairs:
         return cls(store, found, joining, {leg: rows[leg.key] for leg in legs})
 
     def everything(self) -> Interval:
-        """Return the window from the first to the last second shared by all legs of a pair."""
+        """Return the window from the first to the last second that a pair's legs share."""
         found = []
         for pair in self.pairs:
             held = [each for leg in pair.prices if (each := extent_of([self.legs[leg]]))]
@@ -112,13 +112,13 @@ class HeldPairs:
 
     @property
     def steps(self) -> dict[str, int]:
-        """The steps (s) of the pairs by key: the longer of both prices', where known."""
+        """The steps (s) of the pairs by key: the longer of the prices', if known."""
         known = {pair: [self.legs[leg]["step_s"] for leg in pair.prices] for pair in self.pairs}
         return {pair.key: max(each[:2]) for pair, each in known.items() if None not in each}
 
     @property
     def notes(self) -> list[str]:
-        """How the prices were joined. For several pairs, what is the same for all."""
+        """How the prices were joined, for several pairs what is the same for all."""
         notes = joined_notes(self.pairs[0], self.joining.multiplier, self.joining.max_stale_s)
         return notes if len(self.pairs) == 1 else notes[:1]
 
@@ -136,7 +136,7 @@ def paired(
     multiplier: float | None,
     max_stale_s: int | None,
 ) -> SpreadSeries | FundingSeries:
-    """Return the spread of two prices, or the funding of two legs, each read or given."""
+    """Return the spread of two prices or the funding of two legs, read or given."""
     legs = [leg for leg in (buy, sell, fx) if leg is not None]
     keys = [leg.stream.key if isinstance(leg, Series) else str(leg) for leg in legs]
     funding = all(key.startswith("funding/") for key in keys[:2])

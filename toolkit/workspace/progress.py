@@ -1,6 +1,6 @@
 """Progress bars in a notebook or on a terminal.
 
-A notebook's output is updated through the kernel's display. IPython is never imported.
+A notebook's is updated through the kernel's display. IPython is never imported.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Watch:
 
 @contextlib.contextmanager
 def load_progress(title: str, *, lines: bool = False) -> Iterator[Watch]:
-    """Show a progress bar in a notebook or on a terminal, or ``lines`` every ten seconds elsewhere.
+    """Show a progress bar in a notebook or terminal, elsewhere ``lines`` every ten seconds.
 
     >>> with load_progress("3 trajectories") as watch:  # nobody watches a doctest
     ...     print(watch.show)

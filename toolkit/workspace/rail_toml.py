@@ -1,7 +1,7 @@
 """``rail.toml``: the watchlist of `rail follow`, the fee table in force, how long pages are kept.
 
-Each field that names streams is a rule, and the watchlist is the union of all. ``symbols``,
-``exchanges`` and ``families`` together are one rule. `EXAMPLE` shows every field.
+Each field that names streams is a rule, ``symbols``, ``exchanges`` and ``families`` together are
+one, and the watchlist is the union. `EXAMPLE` shows every field.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class Watchlist:
 
 
 def find_watchlist(store: Path, given: str | Path | None = None) -> Watchlist:
-    """Read the file given, else the ``rail.toml`` that `settings_file` finds, else the default.
+    """Read the file given, else the ``rail.toml`` of `settings_file`, else the default.
 
     That has the 5 symbols with the most legs, every event log and every snapshot.
     """
@@ -155,7 +155,7 @@ def settings_file(store: Path) -> Path | None:
 def read_settings(path: str | Path, parameter: str) -> dict[str, Any]:
     """Read a ``rail.toml``: the tables ``follow`` and ``alert``, and the names beside them.
 
-    Raises `InputError` about ``parameter`` for a file that is not TOML, and for other names.
+    Raises `InputError` about ``parameter`` unless it is TOML with only these names.
     """
     _, document = read_toml(path, parameter, "a TOML file of rules", advice=_PRINTS_ONE)
     check_names(str(path), document, _SECTIONS)
@@ -178,7 +178,7 @@ def pages_days(store: Path, given: float | None = None) -> float:
 
 
 def find_fees(store: Path, given: FeeModel | str | Path | None = None) -> FeeModel | None:
-    """Return the fee table given, or read its file or the one of `fees_file`. None without any.
+    """Return the fee table given, or read its file or `fees_file`'s. None without any.
 
     Raises `InputError` for a file that is not a fee table.
     """
@@ -189,7 +189,7 @@ def find_fees(store: Path, given: FeeModel | str | Path | None = None) -> FeeMod
 
 
 def fees_file(store: Path) -> Path | None:
-    """Return the file that ``fees = "fees.toml"`` in ``rail.toml`` names beside it, or None."""
+    """Return the file beside ``rail.toml`` that its ``fees = "fees.toml"`` names, or None."""
     settings = settings_file(store)
     named = None if settings is None else read_settings(settings, "settings").get("fees")
     if settings is None or named is None:

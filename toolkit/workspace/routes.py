@@ -1,4 +1,4 @@
-"""Data routes of a service, each asked as a load asks it, and figures computed from both legs."""
+"""Data routes of a service, asked as a load does, and figures from both legs."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Derivation:
         return self._draft.applied(self._base)
 
     def derive(self, spreads: Sequence[Trajectory], funding: Sequence[Trajectory]) -> None:
-        """Prove what the first trajectories with rows show of prices, spreads and funding."""
+        """Prove what the first trajectories with rows show of each family."""
         for pair in spreads:
             legs = [Trajectory(Family.PRICE, pair.symbol, (leg,)) for leg in pair.legs]
             spread, buy, sell = map(self._read, (pair, *legs))
@@ -95,7 +95,7 @@ class Derivation:
             self._prove_funding(found)
 
     def _read(self, trajectory: Trajectory) -> _Read | None:
-        """Ask for a page of a trajectory and prove how. None where it is unclear."""
+        """Ask for a page of a trajectory and prove how, None if unclear."""
         family, section = trajectory.family, f"history.{trajectory.family}"
         route = self.profile().histories[family]
         if (answer := self._answer(route, trajectory)) is None:
@@ -114,7 +114,7 @@ class Derivation:
         return _Read(proved, rows, numbers)
 
     def _answer(self, route: HistoryRoute, trajectory: Trajectory) -> Response | None:
-        """Ask by the profile, else by what a document states or a refusal names."""
+        """Ask by the profile, else by a document or a refusal."""
         try:
             return self._page(route, trajectory)
         except ServiceError as error:
@@ -152,7 +152,7 @@ class Derivation:
         return [said for body in bodies if (said := decoded(body)) is not None]
 
     def _prove_order(self, trajectory: Trajectory, answer: Response, times: Sequence[int]) -> None:
-        """Prove where a page names the next one, and whether the oldest rows come first."""
+        """Prove where the next page is named, and whether the oldest rows come first."""
         route, section = self.profile().histories[trajectory.family], f"history.{trajectory.family}"
         rises = len(times) > 1 and times[0] < times[-1]
         if rises and not route.oldest_first:  # one page may hold everything, without a next
@@ -173,7 +173,7 @@ class Derivation:
                 self._draft.prove(section, lines, known)
 
     def derive_log(self, family: EventFamily) -> None:
-        """Prove where a log has its documents, their time and the next page's cursor."""
+        """Prove where a log has documents, times and the next page's cursor."""
         section = f"events.{family}"
         route = replace(self.profile().events[family], limit=_DOCUMENTS)
         window = Interval(self._now - _DAY_S, self._now)
@@ -218,7 +218,7 @@ class Derivation:
         self._draft.prove(f"history.{read.route.family}", lines)
 
     def _prove_funding(self, funding: _Read) -> None:
-        """Prove the differential by the rates, or take the sign that schemas declare."""
+        """Prove the differential by the rates, or take its declared sign."""
         section, route, places = "history.funding", funding.route, funding.numbers.columns[1:]
         if route.ask != self._spread_ask:
             self._draft.note(section, "Not proved: which leg of the question is bought.")
@@ -237,7 +237,7 @@ class Derivation:
         self._prove_fields(funding, fields)
 
     def _unit(self, place: str, facts: Mapping[str, str]) -> str:
-        """Return the unit of a field by schemas or its name, "" for none."""
+        """Return a field's unit by schemas or its name, "" for none."""
         said = facts.get("unit", "").replace("/", " per ").split()
         unit = "_".join(self._words.get(word, word) for word in said)
         unit = re.sub(r"(?<=\d)_(?=h$)", "", unit)
@@ -275,7 +275,7 @@ def _beside_rows(answer: Response, items: str) -> dict[str, object]:
 
 
 def _clock_of(value: object, newest: int) -> str | None:
-    """Return the unit by which a value lies in the month after a page's newest row (s)."""
+    """Return the unit that puts a value in the month after a page's newest row (s)."""
     for unit in ("s", "ms", "us", "ns", "iso"):
         if newest < proofs.numbers_of([{"next": value}], "next", unit)["ts"][0] < newest + _MONTH_S:
             return unit
@@ -283,7 +283,7 @@ def _clock_of(value: object, newest: int) -> str | None:
 
 
 class State(StrEnum):
-    """The result of a check. ``NOTE``: other than agreed, but it can be read."""
+    """The result of a check. ``NOTE``: not as agreed, but readable."""
 
     OK = "ok"
     NOTE = "note"
@@ -294,7 +294,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One check of a service: its result in words, and what to do about it."""
+    """One check of a service: its result in words, and advice."""
 
     group: str
     name: str
@@ -318,7 +318,7 @@ def refused_words(error: ServiceError) -> str:
 
 
 def refused_check(group: str, name: str, error: ServiceError, advice: str = "") -> Check:
-    """Return a check that ended in a refusal: not in the plan, or failed."""
+    """Return a refused check: not in the plan, or failed."""
     state = State.REFUSED if isinstance(error, PlanRefusedError) else State.FAILED
     return Check(group, name, state, refused_words(error), advice)
 
@@ -338,7 +338,7 @@ NAME_IN_PROFILE = "say in a profile what they are called"
 class Routes:
     """Asks the data routes, and puts what differs into the draft.
 
-    ``streams`` are asked for, by default those listed. The rest is as in `Examination`.
+    The default ``streams`` are those listed. The rest is as in `Examination`.
     """
 
     def __init__(
@@ -354,7 +354,7 @@ class Routes:
         self._held: dict[Family, tuple[Trajectory, pl.DataFrame]] = {}
 
     def checks(self) -> Iterator[Check]:
-        """Yield a check per route, the draft, then the record of each history and its figure."""
+        """Yield a check per route, the draft, then each history's record and figure."""
         yield self._symbols()
         kinds = [each.kind for each in self._streams] or list(Family)
         for family in [family for family in Family if family in kinds]:
@@ -371,7 +371,7 @@ class Routes:
         yield from verdicts
 
     def _counted(self, check: Check, record: Check | None = None) -> Check:
-        """Note whether a load can read a history or log, if the plan has it."""
+        """Note whether a load can read a history or log in the plan."""
         unasked = check.state is State.SKIPPED and not self.listed
         if unasked or State.FAILED in (check.state, record and record.state):
             self.unreadable.append(check.name)
@@ -413,7 +413,7 @@ class Routes:
         return check
 
     def _guessed_listing(self) -> Listing:
-        """Read the listing by a guessed shape, which goes into the draft. Empty without one."""
+        """Read the listing by a guessed shape, for the draft. Empty without one."""
         nothing = Listing({}, truncated=False)
         try:
             answer = self._client.get(Request.get(self._profile.symbols_path, {}))
@@ -442,7 +442,7 @@ class Routes:
         return list(dict.fromkeys(found))[:_TRIES]
 
     def _derived(self) -> Check:
-        """Prove lines of the draft, and read each history by them as a load does."""
+        """Prove draft lines, and read each history by them."""
         name = "draft of a profile"
         derivation = Derivation(self._client, self.draft, self._schemas, self._now, self._profile)
         logs = [family for family in EventFamily if f"history/{family}-events" in self.unreadable]
@@ -462,7 +462,7 @@ class Routes:
         return Check("fields", name, State.NOTE, says, "--profile-out FILE writes it")
 
     def _history(self, family: Family) -> Check:
-        """Ask for a history as a load does, by the client's current profile."""
+        """Ask for a history as a load does, by the current profile."""
         name, route = f"history/{family}", self._client.profile().histories[family]
         small = replace(route, limit=min(_ROWS, route.limit))
         found = Check("routes", name, State.SKIPPED, "no key is known that it could be asked for")
@@ -558,7 +558,7 @@ class Routes:
         return Check("routes", name, state, says, advice)
 
     def _verdict(self, family: Family) -> Check:
-        """Compare a history's figure with the one computed from its legs."""
+        """Compare a history's figure with that of its legs."""
         route = self._profile.histories[family]
         trajectory, frame = self._held[family]
         figures = self._spreads if family is Family.SPREAD else _in_force
@@ -578,7 +578,7 @@ class Routes:
         return Check("figures", GIVEN[family], state, f"{trajectory.key}: {found.says}", advice)
 
     def _spreads(self, trajectory: Trajectory, rows: pl.DataFrame) -> Iterator[pl.DataFrame]:
-        """Yield the spread as sent, then that of the row's own legs, beside the prices."""
+        """Yield the spread as sent, then by the row's legs, beside the prices."""
         window = rows["ts"][0], rows["ts"][-1] + 1
         legs = [Trajectory(Family.PRICE, trajectory.symbol, (leg,)) for leg in trajectory.legs]
         pages = {leg: islice(self._client.pages(leg, window), _PAGES) for leg in legs}
@@ -590,5 +590,5 @@ class Routes:
 
 
 def _in_force(_: Trajectory, rows: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """Yield funding with both legs' rates in force, those of their last settlements."""
+    """Yield funding with both legs' last settled rates."""
     yield rows.with_columns(pl.col("^(buy|sell)_(rate|interval_hours)$").forward_fill())

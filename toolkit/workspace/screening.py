@@ -1,4 +1,4 @@
-"""Screens: all stored series of a kind, measured in one pass and ranked."""
+"""Screens: a kind's stored series, measured in one pass and ranked."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ class Screening:
     def check_costs(
         self, sort: str | None, where: pl.Expr | None, names: tuple[str, str] = ("sort", "where")
     ) -> None:
-        """Raise `InputError` for an order or a condition that needs a missing fee table."""
+        """Raise `InputError` for an order or condition without its fee table."""
         if self.fees is not None:
             return
         gross = self._columns(None)
@@ -210,8 +210,8 @@ class Screening:
     ) -> pl.DataFrame:
         """Measure the series over a window, by default the last 7 days stored, for funding all.
 
-        ``names`` are those of the window's parameters. Raises `EmptyWindowError` for an empty
-        window, and `InputError` for a symbol or an exchange of no pair.
+        Raises `EmptyWindowError` for an empty window, and `InputError` for a symbol or an exchange
+        of no pair.
         """
         asked = self._selected(passes, start, end, names)
         known = self._costs(self.fees)

@@ -1,7 +1,4 @@
-"""Selection of a store's series: in which orientation, over which window, read how wide.
-
-Commands, screens, pages and `toolkit.workspace.Workspace.measure` ask here.
-"""
+"""Selection of a store's series for every interface: orientation, window, how wide to read."""
 
 from __future__ import annotations
 
@@ -53,7 +50,7 @@ def _applied(
 
 
 def known_steps(catalogue: pl.DataFrame) -> dict[str, int]:
-    """Return the known steps (s) of streams by key, from rows of `Store.catalogue`."""
+    """Return the known steps (s) of streams by key, from `Store.catalogue`."""
     return dict(catalogue.select("stream", "step_s").drop_nulls().iter_rows())
 
 
@@ -76,7 +73,7 @@ class Passes:
     ) -> Self:
         """Check the cluster before anything is read. Default: this process.
 
-        Raises `InputError` for an invalid cluster, and for one over a store that is not published.
+        Raises `InputError` for an invalid cluster, or over a store that is not published.
         """
         as_of = store.as_of if as_of is None else as_of
         if cluster is None:
@@ -106,7 +103,7 @@ PAIR = "pair"
 class Selection:
     """Series of one kind, a window, and what computes over their rows.
 
-    ``held`` has for each the stored one, which may be in the other orientation. ``steps`` (s) are
+    ``held`` has the stored one for each, which may be in the other orientation. ``steps`` (s) are
     those known, by key. ``pairs`` are pairs of two prices, in place of ``held``.
     """
 
@@ -132,9 +129,8 @@ class Selection:
         """Find the series by keys, by default all of a family, and the window, by default all.
 
         Keys may have a ``*``, begin with ``snapshot-`` and the family, or be pairs (``pair/``) to
-        be joined. ``names`` are those of the window's parameters. Raises `InputError` for keys of
-        two kinds, `UnknownTrajectoryError` for an unknown key, and `EmptyWindowError` if nothing is
-        stored.
+        be joined. Raises `InputError` for keys of two kinds, `UnknownTrajectoryError` for an
+        unknown key, and `EmptyWindowError` if nothing is stored.
         """
         named, store = keys or ["*"], passes.store
         kind = _kind_of(named, family)
@@ -207,7 +203,7 @@ class Selection:
         window: Interval,
         steps: Mapping[str, int] | None = None,
     ) -> Self:
-        """Return the selection of series by the keys stored, or of pairs, over a known window."""
+        """Return the selection by stored keys, or of pairs, over a known window."""
         if kind == PAIR:
             return cls.of_pairs(passes, keys, Joining(), start=window.start, end=window.end)
         series = [each for each in map(Stream.parse, keys) if isinstance(each, OfLegs)]
@@ -225,7 +221,7 @@ class Selection:
         names: tuple[str, str] = ("start", "end"),
         lately_s: int | None = None,
     ) -> Self:
-        """Return the selection of pairs. The default window is the time that their legs share."""
+        """Return the selection of pairs, by default over the time that their legs share."""
         if passes.cluster is not None:
             raise InputError("cluster", passes.cluster.name, "with stored spreads, not pairs")
         held = HeldPairs.of(passes.store, pairs, joining)
@@ -241,7 +237,7 @@ class Selection:
 
     @cached_property
     def polls(self) -> PollCount | None:
-        """The polls of the window, None for series that are not from snapshots."""
+        """The polls of the window, None for series not from snapshots."""
         if not self.kind.startswith("snapshot-"):
             return None
         of = self.kind.removeprefix("snapshot-")
@@ -265,7 +261,7 @@ class Selection:
         return [f"{key} is held as {at}: legs and signs are turned" for key, at in turned]
 
     def measured(self, *statistics: Function, **parameters: Any) -> list[pl.DataFrame]:
-        """Apply statistics to all rows, and return a frame for each, sorted by trajectory.
+        """Apply statistics to all rows, and return a frame each, sorted by trajectory.
 
         See `analysis` and `by_polls`.
         """
@@ -273,7 +269,7 @@ class Selection:
         return [self.by_polls(found) for found in self.in_one_pass(*analyses)]
 
     def analysis(self, statistic: Function, **parameters: Any) -> Analysis:
-        """Return a statistic over the window for `in_one_pass`, with known steps and prices."""
+        """Return a statistic for `in_one_pass`, with window, known steps and prices."""
         taken = inspect.signature(statistic).parameters
         lacks = {
             name
@@ -302,7 +298,7 @@ class Selection:
 
     @property
     def present(self) -> Analysis:
-        """The statistic for `in_one_pass` that finds the keys with a row in the window."""
+        """The statistic for `in_one_pass` of the keys with a row in the window."""
         return partial(_present, window=self.window, closed=self._closed)
 
     def applied(self, rows: pl.DataFrame, statistic: Function, **parameters: Any) -> pl.DataFrame:
@@ -336,7 +332,7 @@ class Selection:
     def rows(self) -> pl.DataFrame:
         """Read the rows for the window, widened as in `toolkit.statistics.families`.
 
-        Raises `StoreError` for a series that cannot be read, which `groups` skips.
+        Raises `StoreError` for an unreadable series, which `groups` skips.
         """
         read, as_of = FAMILIES[self.kind].read(self.window), self.passes.as_of
         if not self.held:
@@ -371,7 +367,7 @@ class Selection:
         return f"({start}, {end}]" if self.kind == Family.FUNDING else str(self.window)
 
     def silent(self, found: Iterable[str]) -> list[str]:
-        """Return the keys that are not in ``found``. Raises `EmptyWindowError` if none is."""
+        """Return the keys not in ``found``. Raises `EmptyWindowError` if all are."""
         silent = sorted(set(self.keys) - set(found))
         if len(silent) < len(self.keys):
             return silent
@@ -394,7 +390,7 @@ def _present(
 def _inside(
     statistic: Function, window: Interval, closed: Literal["left", "right"], rows: pl.DataFrame
 ) -> pl.DataFrame:
-    """Apply a statistic with a result per row, and keep those of the window."""
+    """Apply a statistic with a result per row, keeping those of the window."""
     return statistic(rows).filter(pl.col("ts").is_between(*window, closed=closed))
 
 
@@ -405,7 +401,7 @@ def _priced(
     read: Callable[[Iterable[str], Interval], PairPrices],
     rows: pl.DataFrame,
 ) -> pl.DataFrame:
-    """Apply a statistic with the prices of the rows' own pairs, to save memory."""
+    """Apply a statistic with the prices of the rows' pairs only, to save memory."""
     prices = read(rows["trajectory"].unique().to_list(), window)
     return statistic(rows, *window, prices=prices, **parameters)
 
@@ -422,7 +418,7 @@ def held_window(
 ) -> Interval:
     """Return the window given, by default the extent of some rows of the catalogue.
 
-    For settlements it ends where the last sync did. ``names`` and ``lately_s`` are as in
+    For settlements it ends with the last sync. ``names`` and ``lately_s`` are as in
     `toolkit.store.chosen_window`.
     """
     everything = extent_of(rows)
@@ -443,7 +439,7 @@ _Turns = tuple[Mapping[str, str], Sequence[str]]
 
 
 def _ready(kind: str, turns: _Turns, rows: SameFrame) -> SameFrame:
-    """Return stored rows in the orientation given, with the columns that statistics take."""
+    """Return stored rows in the given orientation, with the columns of statistics."""
     others, as_held = turns
     if others:
         key = pl.col("trajectory")

@@ -27,7 +27,7 @@ _FOLDER = "machine-rail"
 
 
 def _folder(name: str, below: str, environment: Mapping[str, str] = ENVIRONMENT) -> Path:
-    """Return a folder below the absolute path in a variable, else in the user's home.
+    """Return a folder below a variable's absolute path, else in the home.
 
     >>> data_folder({"XDG_DATA_HOME": "/srv/data"}), data_folder({"HOME": "/srv/jane"}).parts[-3:]
     (PosixPath('/srv/data/machine-rail'), ('.local', 'share', 'machine-rail'))
@@ -49,8 +49,7 @@ cache_folder = partial(_folder, "XDG_CACHE_HOME", ".cache")
 def demo_store(source: Source, folder: Path | None = None) -> tuple[Path, list[Path]]:
     """Return the path of the demo's store of a source, and those of other sources.
 
-    Each version of the simulated market has its own, named after the hash in the source's id.
-    Creates the folder, or raises `StoreError`.
+    It is named after the hash in the source's id. Creates the folder, or raises `StoreError`.
     """
     folder = _made(folder or data_folder())
     path = folder / f"demo-{_market(source)}.duckdb"
@@ -58,7 +57,7 @@ def demo_store(source: Source, folder: Path | None = None) -> tuple[Path, list[P
 
 
 def real_store() -> Path:
-    """Return the path of the demo's store of real exchanges. Creates its folder as `demo_store`."""
+    """Return the demo's store of real exchanges. Creates its folder as `demo_store`."""
     return _made(data_folder()) / "real.duckdb"
 
 
@@ -99,7 +98,7 @@ _SWITCH = {"": False, "0": False, "1": True}
 
 
 class Over(StrEnum):
-    """How pages are requested: by HTTP, or by the history actions of the data socket."""
+    """How pages are requested: by HTTP, or the data socket's history actions."""
 
     HTTP = "http"
     SOCKET = "socket"
@@ -135,7 +134,7 @@ class Settings:
 
         Without a key a loopback address gets the demo key, any other raises `InputError`.
         ``allow_http``, or ``RAIL_ALLOW_HTTP=1``, sends the key unencrypted to another machine.
-        ``profile`` is the file of a wire profile.
+        ``profile`` is a wire profile's file.
         """
         api_key = Secret(api_key) if api_key else given_key(environment)
         url = base_address(base_url or environment.get("RAIL_BASE_URL") or DEFAULT_BASE_URL)
@@ -150,7 +149,7 @@ class Settings:
     def client(self, over: Over = Over.HTTP) -> Client:
         """Return a client that requests histories and event logs by ``over``.
 
-        It shares the key's quota with the user's other processes by a file in `state_folder`.
+        It shares the key's quota with the user's other processes through `state_folder`.
         """
         kind: type[Client] = Client
         if over == Over.SOCKET:
@@ -167,7 +166,7 @@ class Settings:
 
 
 def store_path(given: str | Path | None = None) -> Path:
-    """Return the path of the store: the one given, else ``RAIL_STORE``, else ``rail.duckdb``.
+    """Return the store's path: the one given, else ``RAIL_STORE``, else ``rail.duckdb``.
 
     >>> store_path("btc.duckdb")
     PosixPath('btc.duckdb')

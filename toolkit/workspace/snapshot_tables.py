@@ -1,6 +1,6 @@
-"""Snapshots as tables: open spreads and funding rates in force, in the stored orientation.
+"""Snapshots as tables: open spreads and funding rates in force, as stored.
 
-Malformed items are left out: see `toolkit.wire.profile.snapshots.snapshot_items`.
+Malformed items are left out: see `toolkit.wire.rows.snapshot_rows.snapshot_items`.
 """
 
 from __future__ import annotations
@@ -124,8 +124,8 @@ def held_stream(key: str, held: Collection[str]) -> tuple[str, bool] | None:
 def shown_as_held(rows: pl.DataFrame, held: Collection[str], *values: str) -> pl.DataFrame:
     """Turn the rows of pairs that are stored in the other orientation only. See `held_stream`.
 
-    ``rows`` has trajectory, buy and sell (String). ``values`` are the columns (bps of the log
-    spread) whose sign changes. Adds ``stream``, null if the pair is not stored.
+    ``values`` are the columns (bps of the log spread) whose sign changes. ``rows`` has trajectory,
+    buy and sell (String) and gets ``stream``, null if the pair is not stored.
 
     >>> rows = pl.DataFrame({"trajectory": ["A_B:X.spot:Y.spot"], "buy": ["X.spot"],
     ...                      "sell": ["Y.spot"], "bps": [30.0]})
@@ -149,7 +149,7 @@ def shown_as_held(rows: pl.DataFrame, held: Collection[str], *values: str) -> pl
 def each_pair_once(rows: pl.DataFrame, ts: str) -> pl.DataFrame:
     """Keep one row per two legs, in either orientation: that of the newest ``ts`` (column, s UTC).
 
-    For equal ``ts`` the first stays. The newest row comes first.
+    For equal ``ts`` the first stays. Rows are sorted newest first.
 
     >>> rows = pl.DataFrame({"symbol": ["A_B", "A_B"], "buy": ["X.spot", "Y.dex"],
     ...     "sell": ["Y.dex", "X.spot"], "t_last": [60, 120]})

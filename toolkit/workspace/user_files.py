@@ -1,4 +1,4 @@
-"""Alert rules and fee tables written to the user's files, of which the rest stays byte for byte."""
+"""Alert rules and fee tables written to the user's files, other bytes unchanged."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ with needs_extra("dashboard"):
 
 
 def alert_file(store: Path) -> Path:
-    """Return the ``rail.toml`` that rules are written to: the one read, else beside the store.
+    """Return the ``rail.toml`` to write rules to: the one read, else beside the store.
 
     >>> alert_file(Path("none/rail.duckdb")).name
     'rail.toml'
@@ -31,8 +31,8 @@ def alert_file(store: Path) -> Path:
 def keep_rule(path: Path, table: Mapping[str, Any], name: str | None = None) -> None:
     """Write a rule: over the one of ``name``, whose other fields stay, or as a new one.
 
-    A field that is None is removed. Raises `InputError`, and changes nothing, for an invalid rule,
-    a name that another rule has, and an unknown ``name``.
+    None removes a field. Raises `InputError`, and changes nothing, for an invalid rule, a name that
+    another rule has, and an unknown ``name``.
     """
     text = _text(path)
     given = {field: value for field, value in table.items() if value is not None}
@@ -120,7 +120,7 @@ _NAME = "fees.toml"
 
 
 def fee_file(store: Path) -> Path:
-    """Return the file of the fee table: the one in force, else ``fees.toml`` beside `alert_file`.
+    """Return the fee table's file: the one in force, else ``fees.toml`` beside `alert_file`.
 
     >>> fee_file(Path("none/rail.duckdb")).name
     'fees.toml'

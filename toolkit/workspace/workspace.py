@@ -175,11 +175,11 @@ class Workspace(Shown):
     # -- asking the service ------------------------------------------------------------------------
 
     def symbols(self, text: str = "") -> Listing:
-        """Return the symbols that the service lists, each with its legs. See `Client.symbols`."""
+        """Return the service's symbols, each with its legs. See `Client.symbols`."""
         return self.client.symbols(text)
 
     def open_events(self, family: EventFamily | str, back: str = "7d") -> pl.DataFrame:
-        """Return the events of a log that are open now, without storing anything.
+        """Return the events of a log that are open now, storing nothing.
 
         See `toolkit.workspace.events.event_selection.open_events`.
         """
@@ -203,8 +203,8 @@ class Workspace(Shown):
         ``watchlist``: see `toolkit.workspace.listed`. ``start`` is a moment, or alone the name of a
         window: ``7d``, ``today``, ``2023-03``. ``end`` defaults to now by the service's clock,
         ``start`` to seven days before. ``again`` reloads stored rows. A bar is shown unless
-        ``progress`` is off or ``on_progress`` is given. Pages are kept for ``pages_days`` for
-        `rail store remap`, by default as in ``rail.toml``, else 30. 0 keeps none.
+        ``progress`` is off or ``on_progress`` is given. Pages are kept for ``pages_days`` for `rail
+        store remap`, by default as in ``rail.toml``, else 30; 0 keeps none.
 
         Raises `EmptyWindowError` if trajectories were requested and no stream has a row in the
         window afterwards. The result names refused streams.
@@ -252,11 +252,11 @@ class Workspace(Shown):
     ) -> FollowResult:
         """Keep the store current, until ``stop`` is set or for ``duration_s`` (s).
 
-        ``streams`` are as in `sync`. Default: ``watchlist`` (a file, or a `Watchlist` of
-        `toolkit.workspace.rail_toml`), else ``rail.toml``, else the streams of
-        `toolkit.workspace.listed`. Missing rows are loaded from ``since`` on (a moment or the name
-        of a window), by default as in the watchlist. ``once`` loads up to now and ends. Alerts are
-        sent meanwhile: see `alerts`. See `toolkit.loader.follow` for the callbacks.
+        ``streams`` are as in `sync`. Default: ``watchlist`` (a `toolkit.workspace.rules.Watchlist`
+        or its file), else ``rail.toml``, else the streams of `toolkit.workspace.listed`. Missing
+        rows are loaded from ``since`` on (a moment or the name of a window), by default the
+        watchlist's. ``once`` loads up to now and ends. Alerts are sent meanwhile: see `alerts`.
+        `toolkit.loader.follow` describes the callbacks.
         """
         self._check_present()
         wanted = wanted_watchlist(self.store, streams, watchlist)
@@ -279,7 +279,7 @@ class Workspace(Shown):
         )
 
     def alerts(self) -> pl.DataFrame:
-        """Return the history of alerts that `follow` found by ``rail.toml``, newest first.
+        """Return the alerts that `follow` found by ``rail.toml``, newest first.
 
         See `toolkit.store.writing.alerts.read_alerts` for the columns.
         """
@@ -297,8 +297,8 @@ class Workspace(Shown):
     def spread(self, trajectory: Kept, start: Moment = None, end: Moment = None) -> SpreadSeries:
         """Return the spread between two legs, with spread_log_bps and spread_bps. See `series`.
 
-        Positive: long the buy leg and short the sell leg earns it. A key ``snapshot-spread/…``
-        gives the spread that snapshots showed, with coverage by polls.
+        Positive: long the buy leg and short the sell leg earns it. ``snapshot-spread/…`` gives the
+        spread in snapshots, with coverage by polls.
         """
         found = self._read(_kept_or(trajectory, Family.SPREAD), start, end)
         return cast("SpreadSeries", found)
@@ -401,7 +401,7 @@ class Workspace(Shown):
         """Return the documents of an event log: spread, splash or funding. See `series`.
 
         Without ``whole`` the column ``document``, their text as sent, is absent: it takes most of
-        the memory, and no statistic needs it.
+        the memory, and statistics do not need it.
         """
         found = self._read(EventLog.of(family), start, end, whole=whole)
         return cast("EventSeries", found)
@@ -411,9 +411,9 @@ class Workspace(Shown):
     ) -> pl.LazyFrame:
         """Return the rows of the trajectories in which events opened, and ``margin_s`` either side.
 
-        They are the argument of ``rail.events("splash").study(rows)``: prices for splash events,
-        spreads, settlements, or the rows of ``on``. A pair stored in the other orientation is
-        turned. Trajectories that are not stored are left out: `EmptyWindowError` if all are.
+        ``rail.events("splash").study(rows)`` takes them: prices for splash events, spreads,
+        settlements, or the rows of ``on``. A pair stored in the other orientation is turned.
+        Trajectories that are not stored are left out: `EmptyWindowError` if all are.
         """
         keys = events.detections()["trajectory"]
         return rows_around(self.store, keys, events.window, margin_s, on=on, as_of=self._as_of)
@@ -429,7 +429,7 @@ class Workspace(Shown):
         """Return the rows of any stream over a window as a series.
 
         ``start`` is a moment, or alone the name of a window. The default window is all that is
-        known. A key ``pair/…`` gives the spread of two prices. See `toolkit.series.read_series`.
+        known. ``pair/…`` gives the spread of two prices. See `toolkit.series.read_series`.
         """
         if str(stream).startswith("pair/"):
             two = Pair.parse(stream)
@@ -502,12 +502,12 @@ class Workspace(Shown):
         has those of `toolkit.statistics.screening.funding_figures`, the largest APR first, and
         ``funding_only`` leaves prices out. Families from snapshots have coverage by polls:
         ``snapshot-spread`` as spreads, ``snapshot-funding`` as
-        `toolkit.statistics.screening.rate_figures`, without fees. ``exchanges`` keeps pairs with
-        both legs on these exchanges, ``types`` those of these markets (``spot/futures``). ``pairs``
-        are keys ``pair/BUY/SELL`` or ``pair/BUY/SELL/FX`` in place of stored spreads: see `pairs`.
-        ``fees`` is a fee table or its file, by default the workspace's. The default window is the
-        last 7 days stored (for pairs, that their legs share), for funding all. ``cluster`` and
-        ``plain_text`` are as in `measure`.
+        `toolkit.statistics.screening.rate_figures`, without fees. ``exchanges`` and ``types``
+        (``spot/futures``) keep pairs with both legs on these. ``pairs`` are keys ``pair/BUY/SELL``
+        or ``pair/BUY/SELL/FX`` in place of stored spreads: see `pairs`. ``fees`` is a fee table or
+        its file, by default the workspace's. The default window is the last 7 days stored (for
+        pairs, that their legs share), for funding all. ``cluster`` and ``plain_text`` are as in
+        `measure`.
 
         Raises `EmptyWindowError` if nothing is stored, and `InputError` for an unknown condition,
         column or flag, or a symbol, an exchange or a type of no pair.
@@ -531,7 +531,7 @@ class Workspace(Shown):
 
         ``where`` is a folder or the address of an object store (``s3://bucket/folder``). Earlier
         publications can be read for ``keep`` (``30d``), by default for ever. `toolkit.open` opens
-        this one by the ``address`` of the result.
+        the result's ``address``.
         """
         self._check_present("a store is published as it is; ask the workspace itself")
         return publish(self.store, where, keep=keep)
@@ -553,7 +553,7 @@ class Workspace(Shown):
         """Return this workspace as it was known at a moment of the local clock. It takes no rows.
 
         Rows, documents and snapshots are those committed by then. The ledger, and with it gaps,
-        status and SQL, is that of the time: `InputError` before the history of the ledger.
+        status and SQL, is that of the time: `InputError` before its history.
         """
         at = parse_ts(when, parameter="as_of")
         return Workspace(self._service, self.store, window=self._default, as_of=at, fees=self._fees)
@@ -568,7 +568,7 @@ class Workspace(Shown):
     def _wanted(
         self, streams: Streams, start: Moment, end: Moment
     ) -> tuple[list[Stream], Interval]:
-        """Return the streams and the window of a load, checked before any request."""
+        """Return a load's streams and window, checked before any request."""
         window = asked_for(*self._asked(start, end), lambda: self.client)
         return chosen_streams(streams, self.symbols), window()
 

@@ -1,4 +1,4 @@
-"""Draft of a user's wire profile: proved lines in force, and comments for a person to judge."""
+"""Draft of a user's wire profile: proved lines, and comments for a person to judge."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MS = 10**12  # a time of this size is in ms: in s it would be in the year 33658
 
 
 class ProfileDraft:
-    """Sections of a profile document by their dotted names: lines in force, and comments."""
+    """Sections of a profile by their dotted names: lines in force, and comments."""
 
     def __init__(self) -> None:
         self._proved: dict[str, dict[str, object]] = {}
@@ -38,7 +38,7 @@ class ProfileDraft:
     def prove(
         self, section: str, lines: Mapping[str, object], known: Mapping[str, object] | None = None
     ) -> None:
-        """Put lines in force, except those that equal ``known``, and fields with unusable names.
+        """Put lines in force, without those that equal ``known`` and fields with unusable names.
 
         >>> draft = ProfileDraft()
         >>> draft.prove("history.price", {"items": "points", "next": "n"}, {"next": "n"})
@@ -54,7 +54,7 @@ class ProfileDraft:
                 self._proved.setdefault(section, {})[name] = value
 
     def note(self, section: str, *lines: str, of: str = "") -> None:
-        """Add comments to a section, which are dropped once the name ``of`` is proved."""
+        """Add comments to a section, dropped once the name ``of`` is proved."""
         self._notes.setdefault(section, []).append((of, [f"# {line}" for line in lines]))
 
     def lacking(

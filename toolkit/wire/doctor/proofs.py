@@ -1,9 +1,8 @@
 """Proofs of profile lines: requests by the service's words, fields by rows.
 
-A refusal such as "the parameter first is missing, such as KRAKEN:spot", or a document, names a
-parameter and shows a value, which gives its template. A field is proved if exactly one reading fits
-every row: a price by the legs of a spread, a spread by the prices of its legs, a differential by
-its rates.
+A refusal ("the parameter first is missing, such as KRAKEN:spot") or a document names a parameter
+and shows a value, which gives its template. A field is proved if exactly one reading fits every
+row: a price and a spread by each other, a differential by its rates.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ def question_named(
 ) -> dict[str, str] | None:
     """Return the templates with the parameters that a refusal names, None if that is unclear.
 
-    ``asked`` are the refused templates, ``legs`` the number of legs of their trajectory.
+    ``asked`` are the refused templates, ``legs`` the number of legs.
 
     >>> question_named("sell is missing, such as KRAKEN/spot", {"pair": "{symbol}"}, 2, ["spot"])
     {'pair': '{symbol}', 'sell': '{sell.exchange}/{sell.market}'}
@@ -118,8 +117,8 @@ def stated_question(
 ) -> dict[str, str] | None:
     """Return the templates that a document states for a route, None if that is unclear.
 
-    The document is OpenAPI, or has a tool's input schema beside its ``route``. The examples of
-    required parameters are read as those in a refusal.
+    The document is OpenAPI, or has a tool's input schema beside its ``route``. Examples of required
+    parameters are read as in a refusal.
     """
     found = dict(asked)
     for name, example in _required(said, path):
@@ -153,9 +152,9 @@ def _example(facts: object) -> str:
 
 
 def time_field(rows: Rows, now: int, *, ties: bool = False) -> tuple[str, str] | None:
-    """Find the only field that is a time in all rows, always rising or always falling.
+    """Find the only field that is a time in all rows, always rising or falling: place and unit.
 
-    Returns its place and unit. With ``ties`` rows may share a time.
+    With ``ties`` rows may share a time.
 
     >>> time_field([{"t": 1793491260000, "px": 3}, {"t": 1793491200000, "px": 4}], 1793491300)
     ('t', 'ms')
@@ -179,7 +178,7 @@ def _second(value: object, unit: str) -> float | None:
 
 
 def numbers_of(rows: Rows, place: str, unit: str) -> pl.DataFrame:
-    """Return ts (s) and the numbers of rows by place (the first 30), also numbers as text."""
+    """Return ts (s) and the numbers of rows by place (the first 30), numbers as text included."""
     names = sorted({name for row in rows for name in row} - {place, "ts"})
     columns = {name: [_number(row.get(name)) for row in rows] for name in names}
     known = [name for name in names if any(each is not None for each in columns[name])]
@@ -221,8 +220,8 @@ def prove_spread(
 ) -> Fields:
     """Return the fields by which a spread and two prices fit each other, if there is one way.
 
-    ``prices`` are the possible places of the price. ``buy_price`` and ``sell_price`` are there if
-    the spread's rows repeat the prices, ``spread_pct`` if a single reading fits.
+    ``prices`` are the possible places of the price. ``buy_price`` and ``sell_price`` are included
+    if the spread's rows repeat the prices, ``spread_pct`` if a single reading fits.
 
     >>> buys = pl.DataFrame({"ts": range(12), "px": [97.123456 + n for n in range(12)]})
     >>> sells = buys.with_columns(px=99.654321)
@@ -263,9 +262,9 @@ def prove_differential(
 ) -> Fields:
     """Return the single field that is the differential of two rates, {} without one.
 
-    ``rates`` has the places of `RATES`, and of `HOURS` if they are sent; rates per interval are
-    proved with it. ``said`` has the units that the service states, by place. Unless it states that
-    of the rates or the figure nothing is proved: all of them could be larger alike.
+    ``rates`` has the places of `RATES`, and of `HOURS` if they are sent, which proves rates per
+    interval too. ``said`` has the units that the service states, by place. Without a stated unit of
+    the rates or the figure nothing is proved: all of them could be larger alike.
 
     >>> rows = pl.DataFrame([(n, 1e-4, 1e-4 + n * 1e-5, 8.0, n * 1e-3) for n in range(12)],
     ...                     ["ts", "b", "s", "h", "d"], orient="row")
@@ -306,17 +305,14 @@ def _fitting(family: Family, frame: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 class _Fit(NamedTuple):
-    """Whether rounding explains every row's difference, and the median difference."""
+    """Whether rounding explains every difference, and the median difference."""
 
     exact: bool
     off: float
 
 
 def _fits(family: Family, frame: pl.DataFrame, rule: FieldRule) -> dict[FieldRule, _Fit]:
-    """Return the fit of each unit, sign and form, for a figure that was read by a rule.
-
-    {} for rows that are too few, or vary too little.
-    """
+    """Return the fit of each unit, sign and form for a figure, {} for too few or too even rows."""
     figure, found = pl.col(GIVEN[family]), {}
     if frame.height < FEWEST or frame[GIVEN[family]].n_unique() < FEWEST / 2:
         return {}
@@ -337,9 +333,9 @@ def _median(values: pl.Series) -> float:
 
 
 class Verdict(NamedTuple):
-    """Whether rows show that a figure's unit and sign are right, None if they show neither.
+    """Whether a figure's unit and sign are right, None if the rows do not show it.
 
-    ``line`` is the line of the history's profile section that corrects it, "" without one.
+    ``line`` is the profile line that corrects it, "" without one.
     """
 
     right: bool | None
@@ -348,11 +344,11 @@ class Verdict(NamedTuple):
 
 
 def judged(route: HistoryRoute, beside: pl.DataFrame) -> Verdict:
-    """Judge the figure of rows as they were read by what their legs give.
+    """Judge the figure of rows by what their legs give.
 
-    ``beside`` has rows of `beside_prices`, or of funding with both rates in force, in our units.
-    The figure is right if it is what the legs give in all rows, in no other unit or sign; wrong if
-    another reading comes four times as near, or it is off by more than half of their figure.
+    ``beside`` has rows of `beside_prices`, or of funding with both rates, in our units. The figure
+    is right if all rows have what the legs give, in no other unit or sign; wrong if another reading
+    comes four times as near, or it is off by over half of theirs.
 
     >>> from toolkit.wire.profile.profile import BUILT_IN
     >>> legs = [pl.DataFrame({"ts": range(12), "price": [97 + n * by for n in range(12)]})

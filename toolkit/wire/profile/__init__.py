@@ -1,1 +1,1 @@
-"""The wire profile: names, units, routes and shapes of a service, read from its layers."""
+"""The wire profile of a service: names, units, routes and shapes, read from layers."""

@@ -1,4 +1,4 @@
-"""The event logs' part of the wire profile: routes, parameters, and the places in a document."""
+"""The event logs in the wire profile: routes, parameters, and places in a document."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ class EventRoute:
     """One event log: its address, parameters, and places in its documents.
 
     ``paths`` has the places per column, the first present one counting. ``volatile`` fields differ
-    between two deliveries of a document. ``retention_s`` is None for all of time. ``filters`` are
-    sent with each request, by our names.
+    between deliveries of a document. ``retention_s`` is None for all of time. ``filters``, by our
+    names, are in each request.
 
     ``ask`` has the service's parameters as templates, in place of ``parameters``; ``times`` is the
-    unit of requested times. ``units`` and ``words`` are those that differ from ours. ``leg`` reads
-    an exchange and its market, or both legs, from one text.
+    unit of requested times. ``units`` and ``words`` have what differs from ours. ``leg`` reads an
+    exchange and its market, or both legs, from one text.
     """
 
     family: EventFamily
@@ -80,7 +80,7 @@ class EventRoute:
     def of(
         cls, family: EventFamily, said: Document, spelling: Spelling, limits: Limits
     ) -> EventRoute:
-        """Make the route of a document. `InputError` names an entry that is not valid."""
+        """Make the route of a document. `InputError` names an invalid entry."""
         where = f"events.{family}"
         parts: dict[str, Any] = {
             **said,
@@ -104,7 +104,7 @@ class EventRoute:
         return route
 
     def query(self, window: Interval, cursor: str | None) -> dict[str, object]:
-        """Return the query of one page, of the window's first without a cursor.
+        """Return the query of one page, the window's first without a cursor.
 
         >>> BUILT_IN_EVENTS[EventFamily.SPLASH].query(Interval(0, 60), None)
         {'start_time': 0, 'end_time': 60, 'limit': 500, 'cursor': None}
@@ -120,7 +120,7 @@ class EventRoute:
         return {self.parameters.get(role, role): value for role, value in named.items()}
 
     def cursor_in(self, said: str) -> str:
-        """Return the cursor that a page gives: of the next page's address, its parameter.
+        """Return a page's cursor: of the next page's address, its parameter.
 
         >>> BUILT_IN_EVENTS[EventFamily.SPLASH].cursor_in("https://h/log?limit=5&cursor=c%2F7")
         'c/7'
@@ -129,7 +129,7 @@ class EventRoute:
         return dict(parse_qsl(said.partition("?")[2])).get(name, said)
 
     def filtered(self, lifecycle: str | None) -> EventRoute:
-        """Return the route that requests documents of one state, or of all for None.
+        """Return the route for documents of one state, None for all.
 
         >>> asked = BUILT_IN_EVENTS[EventFamily.SPLASH].filtered("open")
         >>> asked.query(Interval(0, 60), None)["lifecycle"]
@@ -138,19 +138,19 @@ class EventRoute:
         return self if lifecycle is None else replace(self, filters={"lifecycle": lifecycle})
 
     def flat(self, answer: Response) -> Response:
-        """Return an answer with its documents and cursor at the top: see `places`."""
+        """Return an answer with documents and cursor at the top: see `places`."""
         return flat_answer(answer, self.items, (self.next, self.more, self.lost), (), self.rows)
 
     @property
     def is_ours(self) -> bool:
-        """Whether documents have our units and words, so that no value needs converting."""
+        """Whether documents have our units and words."""
         as_ours = self.spelling is AS_OURS and self.numbers == "json"
         return as_ours and not (self.words or self.leg) and self.units.items() <= UNITS.items()
 
     def ours(self, column: str, value: object) -> object:
         """Return a value of a document in the column's unit and in our words.
 
-        A value that cannot be converted is unchanged, a text that ``leg`` cannot read is None.
+        What cannot be converted is unchanged, a text that ``leg`` cannot read is None.
 
         >>> route = BUILT_IN_EVENTS[EventFamily.SPLASH]
         >>> replace(route, units={"magnitude_pct": "bps"}).ours("magnitude_pct", 150)

@@ -1,4 +1,4 @@
-"""The histories' part of the wire profile: routes, their parameters, and the fields of a row."""
+"""The histories in the wire profile: routes, parameters, and the fields of a row."""
 
 from __future__ import annotations
 
@@ -40,8 +40,7 @@ class FieldRule:
 
     ``wire`` is a place in the row: see `toolkit.wire.profile.places`. With ``text`` its numbers may
     be JSON numbers as text, with ``printed`` also such as ``"+1,234.5"``. With ``inverse`` a spread
-    is that of the buy leg's price over the sell leg's. A ``constant`` fills the column without a
-    field.
+    is the buy leg's price over the sell leg's. A ``constant`` fills the column without a field.
     """
 
     column: str
@@ -56,7 +55,7 @@ class FieldRule:
 
     @property
     def linear(self) -> bool:
-        """Whether a value is only multiplied, as neither a ratio nor an inverse spread is."""
+        """Whether a value is only multiplied, unlike a ratio or an inverse spread."""
         return self.unit != "ratio" and not self.inverse
 
     def ours(self, value: _Value) -> _Value:
@@ -76,7 +75,7 @@ class FieldRule:
         return value * unit_factor("fraction", self.wanted) + 0.0
 
     def theirs(self, value: _Value) -> _Value:
-        """Return what the service sends for a value of the column: the inverse of `ours`.
+        """Return the service's value for one of the column: the inverse of `ours`.
 
         >>> FieldRule("spread_pct", "s", "ratio", "percent", inverse=True).theirs(25.0)
         0.8
@@ -90,7 +89,7 @@ class FieldRule:
 
     @property
     def factor(self) -> float:
-        """What converts a wire number to the column's unit and sign, as a factor.
+        """The factor from a wire number to the column's unit and sign.
 
         >>> FieldRule("spread_pct", "spread_bps", "bps", "percent").factor
         0.01
@@ -102,7 +101,7 @@ class FieldRule:
 
     @property
     def hours(self) -> str | None:
-        """The column that a rate of a fixed time is multiplied by to be that of its interval.
+        """The column that turns a rate of a fixed time into that of its interval, by multiplying.
 
         >>> FieldRule("buy_rate", "r", "percent_per_hour", "fraction_per_interval").hours
         'buy_interval_hours'
@@ -116,10 +115,10 @@ class FieldRule:
 def field_rules(
     where: str, said: Document, wanted: Mapping[str, str], absent: Collection[str] = ()
 ) -> tuple[FieldRule, ...]:
-    """Return the rules of a section's fields. A field without a known unit has none.
+    """Return the rules of a section's fields, without those of unknown unit.
 
-    A number as a field's ``wire`` is a constant: see `toolkit.wire.profile.layers.merged`.
-    ``wanted`` has the columns' units. Columns of ``absent`` may have the place "", for none.
+    A number as ``wire`` is a constant: see `toolkit.wire.profile.layers.merged`. ``wanted`` has the
+    columns' units. Columns of ``absent`` may have the place "", for none.
     """
     rules: list[FieldRule] = []
     numbers = {"text": said["numbers"] != "json", "printed": said["numbers"] == "printed"}
@@ -156,9 +155,9 @@ class HistoryRoute:
 
     Names are those of ``built_in.toml``, except the first two and last two. ``retention_s`` is None
     for everything. ``key`` identifies a row of a trajectory: ``ts`` and other fields, empty if only
-    all of a row does. ``row_leg`` has the places that name the leg of a row, where rows are of one.
-    ``ask`` has the service's parameters as templates, in place of ``parameters``; ``times`` is the
-    unit of requested times. A service that sends the oldest rows first is asked by start.
+    all of a row does. ``row_leg`` has the places of a row's leg, where rows are of one. ``ask`` has
+    the service's parameters as templates, in place of ``parameters``; ``times`` is the unit of
+    requested times. A service that sends the oldest rows first is asked by start.
     """
 
     family: Family
@@ -186,7 +185,7 @@ class HistoryRoute:
 
     @classmethod
     def of(cls, family: Family, said: Document, spelling: Spelling, limits: Limits) -> HistoryRoute:
-        """Make the route of a document. `InputError` names an entry that is not valid."""
+        """Make the route of a document. `InputError` names an invalid entry."""
         where = f"history.{family}"
         wanted = {column.name: column.unit for column in SERIES[family].columns}
         parts: dict[str, Any] = {
@@ -218,7 +217,7 @@ class HistoryRoute:
 
     @property
     def has_start(self) -> bool:
-        """Whether requests have a start too, so that an answer says nothing of older rows."""
+        """Whether requests have a start, so that an answer does not show older rows."""
         return any("{start_time}" in template for template in self.ask.values())
 
     def start_before(self, end_time: int) -> int:
@@ -278,7 +277,6 @@ class HistoryRoute:
     ) -> Request:
         """Return the request of a query. A parameter that the path has is only there.
 
-        >>> from dataclasses import replace
         >>> from toolkit.wire.profile.profile import BUILT_IN
         >>> route = replace(BUILT_IN.histories[Family.PRICE], path="/{symbol}/prices")
         >>> route.request(Trajectory.parse("BTC_USD:KRAKEN.spot"), 60, limit=5)
@@ -310,7 +308,7 @@ class HistoryRoute:
 
     @property
     def sent(self) -> tuple[FieldRule, ...]:
-        """The rules of the fields that a row has: those without a constant."""
+        """The rules of fields in a row: those without a constant."""
         return tuple(rule for rule in self.fields if rule.constant is None)
 
     def named(self, trajectory: Trajectory) -> HistoryRoute:
@@ -330,19 +328,18 @@ class HistoryRoute:
         return replace(self, fields=tuple(fields))
 
     def flat(self, answer: Response) -> Response:
-        """Return an answer with its rows and fields at the top: see `places`."""
+        """Return an answer with rows and fields at the top: see `places`."""
         wires = (*(rule.wire for rule in self.sent), *self.row_leg)
         return flat_answer(answer, self.items, (self.next, self.lost), wires, self.rows)
 
     def rule(self, column: str) -> FieldRule | None:
-        """Return the rule of the field that fills a column, None without one."""
+        """Return the rule of a column's field, None without one."""
         return next((rule for rule in self.fields if rule.column == column), None)
 
     @property
     def row_key(self) -> tuple[str, ...]:
         """The key by column names, and by fields that no column takes.
 
-        >>> from dataclasses import replace
         >>> from toolkit.wire.profile.profile import BUILT_IN
         >>> replace(BUILT_IN.histories[Family.PRICE], key=("ts", "price", "seq")).row_key
         ('ts', 'price', 'seq')
@@ -359,7 +356,7 @@ class HistoryRoute:
 
 
 def _of_single_legs(where: str, route: HistoryRoute) -> HistoryRoute:
-    """Return a route of rows of one leg each, whose figures are read alike."""
+    """Return a route of rows of one leg each, read alike."""
     check_templates(f"{where}.row_leg", route.row_leg, ("exchange", "market"))
     named = {*placeholders("".join(route.row_leg.values()))}
     if named != {"exchange", "market"} or not all(map(is_nameable, route.row_leg)):
@@ -377,7 +374,7 @@ def _of_single_legs(where: str, route: HistoryRoute) -> HistoryRoute:
 
 
 def _may_share(one: FieldRule, other: FieldRule) -> bool:
-    """Check for two columns that one field may fill: decoded alike, not both prices or rates."""
+    """Check for two columns that may share a field: decoded alike, not both prices or rates."""
     names = {rule.column.partition("_")[2] for rule in (one, other)}
     kinds = {(rule.column == "ts", rule.unit == "iso") for rule in (one, other)}
     return len(kinds) == 1 and not (len(names) == 1 and names <= {"price", "rate"})

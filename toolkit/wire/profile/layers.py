@@ -1,7 +1,7 @@
 """The layers of a wire profile as documents: read, merged and checked.
 
-``built_in.toml`` comes first and has every name with a value of the allowed type. `/schemas` comes
-second, the user's file third. Each names only what differs.
+``built_in.toml`` comes first and has every name with a value of the allowed type. `/schemas`, then
+the user's file, name only what differs.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _ENTRY = re.compile(rf"\s*({_KEY}(?:\s*\.\s*{_KEY})*)\s*=")
 def merged(before: Document, layer: Document) -> dict[str, Any]:
     """Lay a document over another. Tables are merged, except ``ask``, which is replaced.
 
-    A text in place of a table is its ``path``, a number its ``wire``: the constant of a column.
+    A text in place of a table is its ``path``, a number its ``wire``, a constant.
 
     >>> merged({"a": {"b": 1, "path": "/x"}, "ask": {"c": "1"}}, {"a": "/y", "ask": {"d": "2"}})
     {'a': {'b': 1, 'path': '/y'}, 'ask': {'d': '2'}}
@@ -60,7 +60,7 @@ def merged(before: Document, layer: Document) -> dict[str, Any]:
 
 
 def _table(value: Any) -> Any:
-    """Return the table that a text or a number stands for, other values unchanged."""
+    """Return a text's or number's table, other values unchanged."""
     if isinstance(value, str):
         return {"path": value}
     return {"wire": value} if type(value) in (int, float) else value
@@ -94,14 +94,14 @@ def check_layer(said: Document, known: Document = BUILT_IN_DOCUMENT, at: str = "
 
 
 def _check_constant(place: str, value: float, unit: str) -> None:
-    """Raise `InputError` for a constant of a column other than the hours of an interval."""
+    """Raise `InputError` for a constant other than an interval's hours."""
     if unit != "hours" or not 0 < value < math.inf:
         allowed = "hours above 0, of an interval alone: others have { wire = ..., unit = ... }"
         raise InputError(place, value, allowed)
 
 
 def _allowed(place: str, value: object, built_in: object) -> str | Sequence[str]:
-    """Return what is allowed in place of a value, "" if it is valid."""
+    """Return what is allowed instead of a value, "" if it is valid."""
     name = place.rpartition(".")[2]
     if place == "ok.value":
         fits = isinstance(value, str | int | list)

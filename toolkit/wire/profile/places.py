@@ -2,11 +2,11 @@
 
 ``px.last`` is the field ``last`` of the object ``px``, ``legs[A.b]`` the field ``A.b`` of ``legs``,
 ``[1]`` the second value of a list, in a document ``[-1]`` the last, ``header:x-next`` a header. A
-field of that whole name comes first, for a service may call one ``px.last``.
+field with the whole name, such as ``px.last``, comes first.
 
-An answer with such places is flattened before it is read: each row becomes one object with the
-values at these places under their own names. The rest is unchanged, a list as an object with the
-names ``[0]``, ``[1]`` and so on.
+An answer with such places is flattened before it is read: each row becomes one object with these
+values under the places' names, the rest unchanged, a list as an object with the names ``[0]``,
+``[1]`` and so on.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def is_plain(place: str) -> bool:
 
 
 def is_nameable(place: str) -> bool:
-    """Check for a place that a profile can name: not empty, without characters that JSON escapes.
+    """Check for a place that a profile can name: not empty, nothing that JSON escapes.
 
     >>> is_nameable("px.last"), is_nameable('a"b'), is_nameable("")
     (True, False, False)
@@ -88,7 +88,7 @@ def text_at(body: bytes, place: str) -> str:
 
 
 def values_of(value: object) -> dict[str, Any]:
-    """Return the values of an object or a list by name, {} for other values.
+    """Return the values of an object or a list by name, else {}.
 
     >>> values_of([60, {"a": 1}])
     {'[0]': 60, '[1]': {'a': 1}}
@@ -99,7 +99,7 @@ def values_of(value: object) -> dict[str, Any]:
 
 
 def upper_levels(page: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Return the values of an object, and those of the objects in it, by place.
+    """Return the values of an object and of the objects in it, by place.
 
     >>> upper_levels({"result": {"list": []}})[1]
     {'result.list': []}
@@ -113,7 +113,7 @@ def upper_levels(page: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[st
 
 
 def parts_said_of(said: object, words: Container[str], depth: int = 0) -> Iterator[object]:
-    """Yield the parts of a document that belong to one of some words, by name or as neighbours.
+    """Yield the parts of a document that belong to given words, by name or as neighbours.
 
     >>> list(parts_said_of({"tools": [{"route": "/p", "unit": "s"}], "/p": 3}, ["/p"]))
     [3, {'route': '/p', 'unit': 's'}]
@@ -129,7 +129,7 @@ def parts_said_of(said: object, words: Container[str], depth: int = 0) -> Iterat
 
 
 def leaves(value: object, prefix: str = "", deepest: int = 50) -> dict[str, Any]:
-    """Return the values in objects and lists by place, opened down to ``deepest`` levels.
+    """Return the values in objects and lists by place, down to ``deepest`` levels.
 
     >>> leaves({"px": {"last": 3}, "t": 60}), leaves([60, 3])
     ({'px.last': 3, 't': 60}, {'[0]': 60, '[1]': 3})
@@ -152,9 +152,9 @@ def flat_answer(
 ) -> Response:
     """Return an answer with its rows, and the values beside them, at the top under their places.
 
-    ``fields`` are the places in each row. ``rows`` is the form of the rows: a list, an object of
-    columns, an object with the name ``*1`` of each row, a JSON value per line, or lists below one
-    of their names. An answer without such places, or that is not a JSON object, is unchanged.
+    ``fields`` are the places in each row. ``rows`` is their form: a list, an object of columns, an
+    object with the name ``*1`` of each row, a JSON value per line, or lists below one of their
+    names. An answer without such places, or that is not a JSON object, is unchanged.
 
     >>> body = b'{"result": {"data": [[60, {"last": 3}, "x"]]}}'
     >>> flat = flat_answer(Response(200, {"x-next": "60"}, body), "result.data", ["header:x-next"],
@@ -197,8 +197,8 @@ def flat_answer(
 def with_rows(body: bytes, place: str, wanted: Sequence[bool]) -> bytes:
     """Return a body with only some of its rows, other bytes unchanged.
 
-    ``place`` is that of the rows, ``wanted`` has a value per row. A body with other rows there, or
-    that is not JSON, is returned whole.
+    ``wanted`` has a value per row at ``place``. A body with other rows there, or that is not JSON,
+    is unchanged.
 
     >>> body = b'{"result": {"data": [[60, 1], [0, 2]]}, "next":60}'
     >>> with_rows(body, "result.data", [True, False])
@@ -226,7 +226,7 @@ def with_rows(body: bytes, place: str, wanted: Sequence[bool]) -> bytes:
 
 
 def _beside(items: msgspec.Raw, beside: Sequence[str]) -> _Parts:
-    """Return the values beside rows in their own object."""
+    """Return values beside rows in their own object."""
     parts = _parts(items) or {}
     return {place: parts[place] for place in beside if place in parts}
 
@@ -283,7 +283,7 @@ def _flat_rows(items: msgspec.Raw, tree: Mapping[str, Any]) -> msgspec.Raw:
 
 
 def _parts(raw: msgspec.Raw, at_top: str | None = None) -> _Parts | None:
-    """Return the values of an object or a list by name, None for other values."""
+    """Return the values of an object or a list by name, else None."""
     first = bytes(raw).lstrip()[:1]
     if at_top == WHOLE:
         return {WHOLE: raw} if first in (b"[", b"{") else None
@@ -296,7 +296,7 @@ def _parts(raw: msgspec.Raw, at_top: str | None = None) -> _Parts | None:
 
 
 def _taken(raw: msgspec.Raw, tree: Mapping[str, Any], taken: _Parts) -> msgspec.Raw | None:
-    """Move the values at a tree's places into ``taken``, and return the rest, None for nothing."""
+    """Move the values at a tree's places into ``taken``. Return the rest, None for nothing."""
     parts = _parts(raw)
     if parts is None:
         return raw
@@ -317,7 +317,7 @@ def _tree(places: Iterable[str]) -> dict[str, Any]:
 
 @functools.lru_cache(maxsize=64)
 def _tree_of(places: tuple[str, ...]) -> dict[str, Any]:
-    """Return the places by their first step, and so on. Each ends with its own name."""
+    """Return the places as a tree of steps. Each ends with its own name."""
     tree: dict[str, Any] = {}
     for place in places:
         *steps, last = _STEP.findall(place) or [place]
@@ -329,7 +329,7 @@ def _tree_of(places: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _header(answer: Response, name: str) -> msgspec.Raw:
-    """Return a header as JSON: a number, text, or null if it is absent."""
+    """Return a header as JSON: a number, text, or null if absent."""
     said = answer.headers.get(name.lower())
     if said is None or not said.strip():
         return msgspec.Raw(b"null")

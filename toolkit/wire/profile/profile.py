@@ -1,8 +1,8 @@
 """The wire profile: a service's routes, parameters, fields and units.
 
 `/schemas` overrides the built-in profile, which is docs/interface.md. Differences are `Finding`s: a
-field whose unit cannot be converted is stored in ``extra``, not under a wrong name. Signs are
-declared in sentences on the two legs, or on longs and shorts; nothing is inferred from the data.
+field whose unit cannot be converted is stored in ``extra``. Signs are declared in sentences on the
+two legs, or on longs and shorts; nothing is inferred from the data.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ _PAYMENT = re.compile(
 def is_reversed(described: Mapping[str, Any], column: str) -> bool | None:
     """Read the sign of a field: False as ours, True reversed, None if unclear.
 
-    Ours is positive if the sell leg is dearer or pays more, so that long the buy leg and short the
-    sell leg earns it. A rate is positive if longs pay shorts.
+    Ours is positive if the sell leg is dearer or pays more, which long the buy leg and short the
+    sell leg earns. A rate is positive if longs pay shorts.
 
     >>> is_reversed({"sign": "100 * (sell_price / buy_price - 1)"}, "spread_pct")
     False
@@ -75,7 +75,7 @@ def is_reversed(described: Mapping[str, Any], column: str) -> bool | None:
 
 
 def _of_legs(text: str) -> set[bool]:
-    """Return what a text means for the two legs: True if reversed, both if unclear."""
+    """Return a text's sign by the legs: True if reversed, both if unclear."""
     loses = _LOSES.search(text) is not None
     votes = {((held == "long") != (leg == "buy")) != loses for held, leg in _HELD.findall(text)}
     for first, word, second in _ABOVE.findall(text):
@@ -86,7 +86,7 @@ def _of_legs(text: str) -> set[bool]:
 
 
 def _of_rates(text: str) -> set[bool]:
-    """Return what a text means for who pays: True if reversed, both if unclear."""
+    """Return a text's sign by who pays: True if reversed, both if unclear."""
     return {(who == "long") != (what == "pay") for who, what in _PAYMENT.findall(text)}
 
 
@@ -95,11 +95,9 @@ def declared_key(
 ) -> list[str]:
     """Read what identifies a row of a trajectory. Anything but ``ts`` alone is a finding.
 
-    Parameters of the trajectory, alike in all its rows, and names that are not fields are left out.
-    With an empty key, rows of one time may differ in their values alone.
+    Parameters of the trajectory, and names that are not fields, are left out. With an empty key,
+    rows of one time may differ in their values alone.
 
-    >>> from toolkit.market import Family
-    >>> from toolkit.wire.profile.profile import BUILT_IN
     >>> record = {"key": ["symbol", "ts", "seq"], "fields": {"ts": {}, "seq": {}, "price": {}}}
     >>> declared_key(BUILT_IN.histories[Family.PRICE], record, [])
     ['ts', 'seq']
@@ -126,7 +124,7 @@ def declared_fields(
 ) -> dict[str, dict[str, Any]]:
     """Return the declared units and signs of a route's fields, by column.
 
-    A unit that cannot be converted is None, so that the values stay in ``extra``.
+    A unit that cannot be converted is None: the values stay in ``extra``.
     """
     said = record.get("fields")
     found: dict[str, dict[str, Any]] = {}
@@ -162,7 +160,7 @@ def declared_fields(
 def _declared_sign(
     rule: FieldRule, where: str, described: Mapping[str, Any], findings: list[Finding]
 ) -> dict[str, bool]:
-    """Return a declared sign. A reversed one is turned at load, an unclear one taken as ours."""
+    """Return a declared sign: a reversed one is turned at load, an unclear one is ours."""
     said = "; ".join(str(described[name]) for name in _SIGN if described.get(name))
     if rule.column not in SIGNED or not said:
         return {}
@@ -179,7 +177,7 @@ def _declared_sign(
 def tools_by_route(
     names: Mapping[str, str], routes: Mapping[str, str], described: Mapping[str, object]
 ) -> dict[str, str]:
-    """Replace each role's name by the one that ``/schemas`` gives for the role's route.
+    """Replace each role's name by that which ``/schemas`` gives for its route.
 
     >>> tools_by_route({"symbols": "a"}, {"symbols": "/s"}, {"b": {"route": "/s"}, "c": None})
     {'symbols': 'b'}
@@ -227,7 +225,7 @@ class Profile:
     limits: Limits = field(default=LIMITS, repr=False)
 
     def over(self, layer: Document) -> Profile:
-        """Lay another layer over the profile. `InputError` names an entry that is not valid.
+        """Lay another layer over the profile. `InputError` names an invalid entry.
 
         >>> found = BUILT_IN.over({"history": {"price": {"next": "older"}}})
         >>> found.histories[Family.PRICE].next, found.histories[Family.SPREAD].next
@@ -237,7 +235,7 @@ class Profile:
 
     @property
     def routes(self) -> dict[str, str]:
-        """The path of each role, our word for what a tool is for.
+        """The path of each role, our word for a tool's purpose.
 
         >>> BUILT_IN.routes["price_history"]
         '/api/v1/data/history/price'
@@ -299,8 +297,8 @@ LARGEST_PAGE = 5000
 def with_schemas(profile: Profile, body: bytes) -> Profile:
     """Correct the profile by a `/schemas` document.
 
-    A document without the expected shape is a finding and changes nothing. Raises `WireError` if
-    the body is not JSON.
+    One without the expected shape is a finding and changes nothing. Raises `WireError` if the body
+    is not JSON.
 
     >>> body = b'{"source": {"kind": "replay", "id": "x"}, "tools": {}}'
     >>> found = with_schemas(BUILT_IN, body)
@@ -333,7 +331,7 @@ def with_schemas(profile: Profile, body: bytes) -> Profile:
 
 
 def without_schemas(profile: Profile, why: str) -> Profile:
-    """Return the profile with the finding that the service has no readable `/schemas`.
+    """Return the profile with the finding of no readable `/schemas`.
 
     >>> without_schemas(BUILT_IN, "answered 404").findings[0].says
     'answered 404; the profile of the user alone says how the service speaks'
@@ -371,7 +369,7 @@ def _tool(tools: dict[str, Any], path: str, name: str) -> dict[str, Any] | None:
 
 
 def _limit(tool: dict[str, Any], name: str = "limit") -> dict[str, int]:
-    """Read the largest page that the caller's plan allows from the tool's input schema."""
+    """Read the plan's largest page from the tool's schema."""
     try:
         maximum = tool["input_schema"]["properties"]["limit"]["maximum"]
     except (KeyError, TypeError):
@@ -403,7 +401,7 @@ def _seconds(tool: dict[str, Any], name: str, findings: list[Finding]) -> int | 
 def _said_of(
     route: HistoryRoute | EventRoute, tools: dict[str, Any], findings: list[Finding]
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """Return what is said of any route. And its tool and the tool's paging, {} where not given."""
+    """Return the parts on any route, its tool and the tool's paging, {} for none."""
     tool = _tool(tools, route.path, route.tool)
     if tool is None:
         findings.append(Finding("tool_missing", route.tool, "schemas does not describe this tool"))

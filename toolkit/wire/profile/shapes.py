@@ -1,4 +1,4 @@
-"""Shapes in the wire profile: of the listing, of snapshots, and of the sockets' messages."""
+"""Shapes of the listing, of snapshots, and of the sockets' messages."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class ListingShape:
     """Places in a listing. See `toolkit.wire.profile.places`.
 
     ``items`` is a list of objects with a name under ``symbol`` and legs under ``legs``: objects
-    with ``exchange`` and ``market``, or texts that ``leg`` reads. If ``symbol`` is "*", ``items``
-    is an object of symbols with their legs. Legs may be an object of legs by name, or of exchanges
-    with their markets. If ``legs`` is "" the item itself is one leg, as text read with ``{symbol}``
-    in ``leg``. ``q`` and ``limit`` are parameters, ``truncated`` says whether there is more.
+    with ``exchange`` and ``market``, or texts that ``leg`` reads. With ``symbol`` "*" it is an
+    object of symbols with their legs. Legs may be an object of legs by name, or of exchanges with
+    their markets. With ``legs`` "" the item is one leg, as text read with ``{symbol}`` in ``leg``.
+    ``q`` and ``limit`` are parameters, ``truncated`` states whether there is more.
     """
 
     items: str
@@ -50,7 +50,6 @@ class ListingShape:
     def listed(self, items: msgspec.Raw) -> list[msgspec.Raw]:
         """Return the items as a list of objects, each with its symbol and its legs.
 
-        >>> from dataclasses import replace
         >>> shape = replace(BUILT_IN_LISTING, symbol="*", legs="")
         >>> [bytes(item) for item in shape.listed(msgspec.Raw(b'{"A_B": ["X.spot"]}'))]
         [b'{"*":"A_B","":["X.spot"]}']
@@ -64,7 +63,7 @@ class ListingShape:
     def read(self, raw: msgspec.Raw, spelling: Spelling) -> tuple[str, list[object] | None]:
         """Return an item's symbol in our spelling, and its legs as sent, None for none.
 
-        Raises `msgspec.DecodeError` for an item without a symbol.
+        Raises `msgspec.DecodeError` without a symbol.
         """
         item = msgspec.json.decode(raw)
         symbol = self._parts(item).get("symbol") if isinstance(item, str) else None
@@ -77,7 +76,7 @@ class ListingShape:
         return spelling.our_symbol(symbol), legs if isinstance(legs, list) else None
 
     def _named_legs(self, name: str, said: object) -> list[object]:
-        """Return the legs of an entry: one by its name, or an exchange with its markets."""
+        """Return an entry's legs: one by its name, or an exchange with its markets."""
         if self._parts(name):
             return [name]
         markets = said if isinstance(said, list) else [said]
@@ -89,9 +88,8 @@ class ListingShape:
         return dict(match.groupdict()) if match else {}
 
     def read_leg(self, said: object, spelling: Spelling) -> Leg:
-        """Return a leg of a listing. Raises `InputError` if it is not one.
+        """Return a leg of a listing. Raises `InputError` for anything else.
 
-        >>> from dataclasses import replace
         >>> shape = replace(BUILT_IN_LISTING, leg="{exchange}:{market}")
         >>> shape.read_leg("kraken:SPOT", Spelling({"spot": "SPOT"}, exchange_case="lower"))
         Leg(exchange='KRAKEN', market=<Market.SPOT: 'spot'>)
@@ -110,7 +108,7 @@ class ListingShape:
 
 
 def leg_template(where: str, template: str, *, pairs: bool = True) -> str:
-    """Return a template that reads a leg, or both legs of a pair. `InputError` for others.
+    """Return a template that reads a leg, or both of a pair. `InputError` for others.
 
     >>> leg_template("leg", "{exchange}:{market}")
     '{exchange}:{market}'
@@ -137,7 +135,7 @@ class StreamNames:
 
     ``events`` and ``channels`` are by family. ``fields`` names the parts of a message: action, id,
     channel, type, item. ``words`` has values: the actions subscribe and unsubscribe, the type
-    error, and the actions that request a page of a history or an event log.
+    error, and the actions for a page of a history or an event log.
 
     >>> from toolkit.wire.profile.profile import BUILT_IN
     >>> BUILT_IN.streams.events["splash"], BUILT_IN.streams.channels["spread"]
@@ -158,10 +156,10 @@ _DAY = {"window_s": 86_400}
 class SnapshotShape:
     """Places in a snapshot. See `toolkit.wire.profile.places`.
 
-    ``items`` is a list, or an object whose names are ``*1`` of each item. With ``.*`` behind it
-    each value is again a list, or an object whose names are ``*2``. A field with the place "" is
-    absent. ``leg`` reads an exchange and its market from one text. Fields of the activity are a
-    day's counts, at places in the whole answer.
+    ``items`` is a list, or an object by name, ``*1`` of each item. With ``.*`` behind it each value
+    is again a list, or an object whose names are ``*2``. A field with the place "" is absent.
+    ``leg`` reads an exchange and its market from one text. Fields of the activity are a day's
+    counts, at places in the whole answer.
     """
 
     kind: str
@@ -172,7 +170,7 @@ class SnapshotShape:
 
     @classmethod
     def of(cls, kind: str, said: Document, spelling: Spelling = AS_OURS) -> SnapshotShape:
-        """Make the shape of a document. `InputError` names an entry that is not valid.
+        """Make the shape of a document. `InputError` names an invalid entry.
 
         >>> SnapshotShape.of("activity", BUILT_IN_DOCUMENT["snapshots"]["activity"]).fields[0].unit
         'count'
@@ -189,8 +187,7 @@ class SnapshotShape:
     def ours(self, answer: Response) -> Response:
         """Return an answer in our shape, unchanged if its items are not found.
 
-        A value that cannot be converted is unchanged, an absent field left out: the reader of the
-        items reports both.
+        A value that cannot be converted is unchanged, an absent field left out.
 
         >>> rule = FieldRule("rate", "r.now", "percent_per_interval", "fraction_per_interval")
         >>> shape = SnapshotShape("funding", (rule, FieldRule("symbol", "*1", "", "")), "rates.*")
@@ -253,7 +250,7 @@ class SnapshotShape:
 def _opened(
     held: Mapping[str, Any] | list[Any], deeper: int, names: Mapping[str, object] | None = None
 ) -> Iterator[tuple[Mapping[str, object], object]]:
-    """Yield the items of a list or object, and of those in it, with the names above each."""
+    """Yield the items, and those in them, with the names above each."""
     above, level = names or {}, len(names or {}) + 1
     each = held.items() if isinstance(held, Mapping) else ((None, value) for value in held)
     for name, value in each:

@@ -1,6 +1,6 @@
 """A service's spelling of names, requests and times, in both directions.
 
-In the template ``{symbol}|{exchange}:{market}`` names in braces are placeholders.
+A template such as ``{symbol}|{exchange}:{market}`` has names in braces as placeholders.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def filled(template: str, values: Mapping[str, object]) -> str:
 
 
 def filled_query(ask: Mapping[str, str], values: Mapping[str, object]) -> dict[str, object]:
-    """Return a request's parameters. One with a placeholder without a value is left out.
+    """Return a request's parameters, without those whose placeholder has no value.
 
     >>> filled_query({"before": "{end_time}", "page": "{cursor}"}, {"end_time": 60, "cursor": None})
     {'before': '60'}
@@ -85,10 +85,9 @@ def reading(template: str) -> re.Pattern[str] | None:
 class Spelling:
     """Our names of exchanges, markets and symbols, and the service's for them.
 
-    Mappings go from our name to the service's. Other names are as ours: an exchange in
+    Mappings go from our name to the service's. Other names are as ours, an exchange in
     ``exchange_case``, a symbol by the template ``symbol`` in ``symbol_case``. With a case, names
-    are read in any case. A symbol with nothing between base and quote is read back only by
-    ``symbols``.
+    are read in any. A symbol with nothing between base and quote is read only by ``symbols``.
 
     >>> spelled = Spelling({"futures": "PERP"}, exchange_case="lower", symbol="{base}-{quote}")
     >>> spelled.values(Trajectory.parse("BTC_USDT:KRAKEN.futures"))
@@ -146,7 +145,7 @@ class Spelling:
         return _known(self.markets, text) or text
 
     def our_word(self, column: str, text: str) -> str:
-        """Return our word for a column's text: a symbol, an exchange, a market, else itself.
+        """Return our word for a text of a column: symbol, exchange or market, else itself.
 
         >>> Spelling(markets={"spot": "SPOT"}).our_word("buy_market", "SPOT")
         'spot'
@@ -161,7 +160,7 @@ class Spelling:
         """Return our word for the part of a text that a column holds and ``leg`` reads.
 
         A template without that part leaves the text unchanged. None if the text does not match, or
-        a leg in it is not an exchange and a market.
+        its leg is not an exchange and a market.
 
         >>> pair = "{buy_exchange}.{buy_market}>{sell_exchange}.{sell_market}"
         >>> AS_OURS.our_part("sell_market", "KRAKEN.spot>BYBIT.futures", pair)
@@ -179,7 +178,7 @@ class Spelling:
         return self.our_word(part, match[part]) if match and self._has_legs(match) else None
 
     def _has_legs(self, match: re.Match[str]) -> bool:
-        """Check that each leg that a template read is one, its exchange in any case."""
+        """Check that each leg read is one, its exchange in any case."""
         for name, exchange in match.groupdict().items():
             side, is_exchange, _ = name.rpartition("exchange")
             if is_exchange:
@@ -224,7 +223,7 @@ def clock_value(ts: int, clock: str) -> int | str:
 
 
 def iso_ms(text: str) -> int:
-    """Read ISO 8601 text as Unix milliseconds, in UTC if it names no zone.
+    """Read ISO 8601 text as Unix milliseconds, in UTC without a zone.
 
     Raises `msgspec.DecodeError` for other text.
 

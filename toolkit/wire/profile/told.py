@@ -77,7 +77,7 @@ _WRONG = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Ok:
-    """The place and value by which an answer says that all is well: the profile's ``ok``.
+    """The place and value of a successful answer: the profile's ``ok``.
 
     >>> Ok("code", "0").holds(0), Ok("error", []).holds(["EAPI:Rate limit exceeded"])
     (True, False)
@@ -96,8 +96,7 @@ class Ok:
 def told(answer: Response, ok: Ok | None = None) -> tuple[int | None, str]:
     """Return the status that an answer of status 200 counts as, None if it is not an error.
 
-    An error of unknown status counts as 200. The second value is the unclear text of an empty page,
-    "" for none.
+    An error of unknown status counts as 200. The second value is the unclear text of an empty page.
 
     >>> told(Response(200, {}, b'{"code": "50011", "msg": "Too Many Requests", "data": []}'))
     (429, '')
@@ -119,7 +118,7 @@ _ABSENT = object()
 
 
 def _at(answer: Response, place: str) -> object:
-    """Return the value at a place in an answer, without making objects of its rows."""
+    """Return the value at a place, without decoding the rows."""
     if place.startswith(HEADER):
         return answer.headers.get(place.removeprefix(HEADER).lower(), _ABSENT)
     first = re.split(r"[.\[]", place, maxsplit=1)[0]

@@ -3,19 +3,13 @@
 It names only what differs::
 
     [history.spread]
-    path = "/api/v2/spreads"
-    numbers = "text"
     parameters = { end_time = "before" }
     fields.spread_pct = { wire = "spread", unit = "bps", reversed = true }
 
-    [events.splash]
-    paths.magnitude_pct = ["size.percent"]
-
     [spelling]
-    symbol = "{base}-{quote}"
     markets.futures = "PERP"
 
-docs/interface.md has an example of every name, ``built_in.toml`` the value of each without a file.
+docs/interface.md has an example of every name, ``built_in.toml`` its value without a file.
 """
 
 from __future__ import annotations
@@ -53,7 +47,7 @@ class UserProfile:
 
     @classmethod
     def parsed(cls, path: Path, text: str | None = None) -> UserProfile:
-        r"""Read the text of a file. Errors name ``path`` and line. See `read`.
+        r"""Read the text of a file. Errors name ``path`` and line.
 
         >>> UserProfile.parsed(Path("my.toml"), "[history.price]\ntimes = 'days'")
         Traceback (most recent call last):
@@ -74,7 +68,7 @@ class UserProfile:
 
 
 def _check_pairs(said: dict[str, Any]) -> None:
-    """Raise `InputError` for two entries of which only one, or only both, are allowed."""
+    """Raise `InputError` for two entries that exclude or need one another."""
     for kind in ("history", "events"):
         for family, section in said.get(kind, {}).items():
             if {"ask", "parameters"} <= section.keys():
@@ -85,7 +79,7 @@ def _check_pairs(said: dict[str, Any]) -> None:
 
 
 def assumed_profile(users: UserProfile | None, limits: Limits) -> Profile:
-    """Return the profile before `/schemas` is read: the built-in one, then the user's.
+    """Return the profile before `/schemas`: the built-in one, then the user's.
 
     >>> from toolkit.wire.limits import LIMITS
     >>> assumed_profile(None, LIMITS).schemas_path
@@ -97,9 +91,8 @@ def assumed_profile(users: UserProfile | None, limits: Limits) -> Profile:
 def profile_in_force(users: UserProfile | None, limits: Limits, schemas: bytes | str) -> Profile:
     """Read a `/schemas` body into the profile, under the user's file.
 
-    ``schemas`` is the body, or as text the reason why there is none. Raises `WireError` if a
-    history has no usable time, and for a body that is not JSON, which with a user's file is a
-    finding.
+    ``schemas`` is the body, or as text the reason for none. Raises `WireError` if a history has no
+    usable time, and for a body that is not JSON, which with a user's file is a finding.
 
     >>> from toolkit.wire.limits import LIMITS
     >>> profile_in_force(None, LIMITS, b'{"source": {"kind": "replay", "id": "x"}}').source

@@ -1,8 +1,7 @@
 """Bounds on an answer: its body, taken piece by piece and inflated, and its items.
 
-A body over its bound is given up at once, whether plain, in endless chunks, or a few bytes that
-inflate to gigabytes. So is one of more values than any page has: each becomes an object of twenty
-times its size.
+A body over its bound is given up at once, whether plain, in endless chunks, or inflating to
+gigabytes. So is one with too many values: each becomes an object of twenty times its size.
 """
 
 from __future__ import annotations
@@ -38,9 +37,8 @@ class Body:
     """A body that comes in pieces, bounded in bytes before and after inflating, and in values.
 
     ``headers`` (names in lower case) name the encoding: none, gzip or deflate. Raises `WireError`
-    for another one and for a declared length over the limit. Messages have no address, which the
-    client adds. In a stream of events (``events``) values are counted per event and bytes are not
-    bounded.
+    for another one and for a declared length over the limit, to which the client adds the address.
+    In a stream of events (``events``) values are counted per event and bytes are not bounded.
 
     >>> body = Body({"content-encoding": "gzip"}, Limits(body_bytes=100))
     >>> import gzip
@@ -73,7 +71,7 @@ class Body:
         self._inflating: zlib._Decompress | None = None
 
     def inflated(self, piece: bytes) -> bytes:
-        """Take a piece as it came, and return what it adds to the body.
+        """Take a piece, and return what it adds to the body.
 
         Raises `WireError` for too many bytes or values, `UnreachableError` if it cannot be
         inflated.

@@ -24,7 +24,7 @@ _SPAN = re.compile(r"P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:
 
 
 def name_of(value: object) -> object:
-    """Return a whole number as text, as names and ids are kept. Other values are unchanged.
+    """Return a whole number as text, as names and ids are kept, else the value.
 
     >>> name_of(70312), name_of(70312.0), name_of("x1"), name_of(True)
     ('70312', '70312', 'x1', True)
@@ -50,7 +50,7 @@ def plain_number(text: str, unit: str) -> str:
 
 
 def _span_hours(text: str) -> float:
-    """Read an ISO 8601 duration of weeks, days, hours, minutes and seconds as hours.
+    """Read an ISO 8601 duration of weeks to seconds as hours.
 
     >>> _span_hours("PT8H"), _span_hours("P1DT30M")
     (8.0, 24.5)
@@ -63,7 +63,7 @@ def _span_hours(text: str) -> float:
 
 
 def converted_text(text: str, unit: str, wanted: str) -> float:
-    """Read text of a JSON number as the float nearest to its value in the unit ``wanted``.
+    """Read text of a JSON number as the nearest float in the unit ``wanted``.
 
     Raises `msgspec.DecodeError` for other text.
 
@@ -96,8 +96,8 @@ def kind_of(rule: FieldRule) -> Any:
 def number_of(rule: FieldRule, value: float | str | None) -> int | float | None:
     """Return a number unchanged, the number in a text, or ISO 8601 as milliseconds.
 
-    Text in another unit is converted here, in decimals: ``"1.1"`` bps are 0.011 percent, and not
-    the float beside it. Raises `msgspec.DecodeError` for other text.
+    Text in another unit is converted in decimals: ``"1.1"`` bps are 0.011 percent, not the float
+    beside it. Raises `msgspec.DecodeError` for other text.
 
     >>> number_of(FieldRule("spread_pct", "s", "bps", "percent", text=True), "1.1"), 1.1 * 0.01
     (0.011, 0.011000000000000001)
@@ -116,7 +116,7 @@ def number_of(rule: FieldRule, value: float | str | None) -> int | float | None:
 
 
 def converted(rule: FieldRule, value: object) -> object:
-    """Return one value in its column's unit. A value of another type is unchanged.
+    """Return a value in its column's unit, one of another type unchanged.
 
     >>> converted(FieldRule("opened_at", "t", "iso", "s"), "1970-01-01T00:01:00Z")
     60
@@ -140,15 +140,15 @@ def converted(rule: FieldRule, value: object) -> object:
 
 
 def _in_decimals(rule: FieldRule) -> bool:
-    """Check for a field that is converted value by value, so that `scaled` leaves it alone."""
+    """Check for a field that is converted value by value, not by `scaled`."""
     converted = rule.column != "ts" and rule.hours is None and rule.factor != 1.0
     return rule.text and rule.linear and converted
 
 
 def scaled(route: HistoryRoute, frame: pl.DataFrame, findings: list[Finding]) -> pl.DataFrame:
-    """Convert a page's frame to the columns' units. A time in ms becomes its second.
+    """Convert a page to the columns' units. A time in ms becomes its second.
 
-    A rate of a fixed time becomes that of its leg's interval, or null without one, unless it is 0.
+    A rate of a fixed time becomes that of its leg's interval, null without one, unless it is 0.
     """
     constants = {r.column: pl.lit(r.constant) for r in route.fields if r.constant is not None}
     frame = (

@@ -1,8 +1,8 @@
 r"""Faults in JSON: values such as NaN and half a surrogate pair, and fields given twice.
 
-One value that is not JSON must not cost its page or document, so it is null and a finding. Of a
-field given twice the last value counts, with a finding. To find those, colons are counted: one per
-field that was read, plus those in texts. Only if the counts differ are objects inspected.
+A value that is not JSON must not cost its page or document, so it is null and a finding. Of a field
+given twice the last value counts, with a finding. Objects are inspected for those only if there are
+more colons than one per field read, plus those in texts.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def read_mended(
 ) -> Read:
     r"""Read a body, or if that fails, the body with null for each value that is not JSON.
 
-    Each of these is a finding at its field's name. ``read`` raises `WireError` or one of
-    `UNREADABLE` for an unreadable body, which is raised if nothing can be mended.
+    Each is a finding at its field's name. ``read`` raises `WireError` or one of `UNREADABLE`, which
+    is raised if nothing can be mended.
 
     >>> findings = []
     >>> read_mended(msgspec.json.decode, b'{"price": NaN, "of": "\\ud83d"}', "/p", findings)
@@ -85,7 +85,7 @@ def check_text(body: bytes) -> None:
 
 
 def checked_json(body: bytes) -> bytes:
-    """Return a body that is JSON in UTF-8. Raises one of `UNREADABLE` otherwise."""
+    """Return a body that is JSON in UTF-8, else raise one of `UNREADABLE`."""
     check_text(body)
     msgspec.json.decode(body, type=msgspec.Raw)
     return body
@@ -139,7 +139,7 @@ _BEFORE_COLON = np.isin(np.arange(256), list(b'" \t\r\n'))
 
 
 def doubled_fields(bodies: Iterable[bytes], path: str) -> list[Finding]:
-    """Return a finding for each field that objects in these bodies have twice, at any depth.
+    """Return a finding for each field twice in an object of these bodies, at any depth.
 
     >>> doubled_fields([b'{"ts":60,"price":1,"price":2}', b'{"ts":0,"price":3}'], "/p")
     [Finding(kind='doubled_field', where='/p.price', says='in 1 object; the last value counts')]
@@ -152,8 +152,8 @@ def doubled_in_page(
 ) -> list[Finding]:
     """Return the same for a page whose rows were read.
 
-    ``fields`` are the fields of its rows, 0 with no ``items`` where the rows are documents: those
-    are given to `doubled_fields`.
+    ``fields`` are the fields of its rows, 0 without ``items`` if the rows are documents, which
+    `doubled_fields` takes.
 
     >>> body = b'{"items":[{"ts":60,"ts":0}],"items":[]}'
     >>> parts = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
@@ -172,13 +172,13 @@ def _colons(body: bytes) -> int:
 
 
 def _after_names(body: bytes) -> int:
-    """Count the colons that may stand after a name, which those in a time do not."""
+    """Count the colons that may follow a name, unlike those in a time."""
     sent = np.frombuffer(body, np.uint8)
     return int(np.count_nonzero(_BEFORE_COLON[sent[:-1][sent[1:] == ord(":")]]))
 
 
 def _each_once(body: bytes) -> bool:
-    """Check by the colons of the same value written anew. An escaped one would hide another."""
+    """Check by the colons of the value written anew, since an escaped one would hide another."""
     try:
         anew = msgspec.json.encode(msgspec.json.decode(body))
     except UNREADABLE:

@@ -1,9 +1,9 @@
 """A page's bytes to a frame: strictly typed, nothing dropped, nothing guessed.
 
-Rows are decoded against the exact field list. A page with a deviating row (an undeclared field, a
-missing one, another type) is read again field by field: values that fit no column are kept, byte
-for byte, in ``extra``. A row whose ``extra`` is too large is a finding. It stays in the page, since
-paging follows its times, with the number of bytes in place of ``extra``.
+Rows are decoded against the exact field list. A page with a deviating row (a field too many, too
+few, or of another type) is read again field by field: values that fit no column are kept, byte for
+byte, in ``extra``. If that is too large it is a finding, and its number of bytes is in its place:
+the row stays, since paging follows its times.
 """
 
 from __future__ import annotations
@@ -52,9 +52,8 @@ class RawPage:
     """One answer of a history route: its rows as a frame, and the paging value.
 
     ``frame`` has `column_schema`'s columns, in the order of the wire. ``ends`` if the service
-    states (by a null paging value) that nothing older exists. ``oldest`` and ``newest`` are the
-    smallest and largest ts, None without rows. ``lost`` is what the source says it lost, of any
-    time.
+    states (by a null paging value) that nothing older exists. ``oldest`` and ``newest`` are ts,
+    None without rows. ``lost`` is what the source reports as lost, of any time.
     """
 
     frame: pl.DataFrame
@@ -72,24 +71,24 @@ class RawPage:
 
     @property
     def size(self) -> int:
-        """The number of rows, with those that show no time and are not in the frame."""
+        """The number of rows, including those without a time, which are not in the frame."""
         timeless = sum(found.kind == "row_without_time" for found in self.findings)
         return self.frame.height + timeless
 
     @property
     def rises(self) -> bool:
-        """Whether the first row of the wire is older than the last one."""
+        """Whether the first row of the wire is older than the last."""
         return self.frame.height > 0 and self.frame["ts"][0] < self.frame["ts"][-1]
 
 
 def too_large_to_keep(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of a page's frame that are too large to keep."""
+    """Return the rows of a page that are too large to keep."""
     none = frame["extra"].null_count() == frame.height  # as usual: a filter costs more
     return frame.clear() if none else frame.filter(TOO_LARGE)
 
 
 def kept(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of a page's frame that are not too large to keep."""
+    """Return the rows of a page that are not too large to keep."""
     return frame if too_large_to_keep(frame).is_empty() else frame.remove(TOO_LARGE)
 
 
@@ -155,7 +154,7 @@ def read_history_page(route: HistoryRoute, trajectory: Trajectory, answer: Respo
 def broken_key(
     route: HistoryRoute, frame: pl.DataFrame
 ) -> tuple[frozenset[int], tuple[Finding, ...]]:
-    """Return the times shared by different rows of one page although ts is the key, and a finding.
+    """Return the times of different rows of one page although ts is the key, and a finding.
 
     >>> from toolkit.wire.profile.profile import BUILT_IN
     >>> page = pl.DataFrame({"ts": [120, 60, 60, 60], "price": [2.0, 1.0, 1.5, 1.5]})
@@ -224,7 +223,7 @@ def _check_trajectory(
     objects: Sequence[dict[str, msgspec.Raw]],
     answer: Response,
 ) -> None:
-    """Refuse rows of another trajectory: the service ignored, defaulted or flipped a leg."""
+    """Refuse rows of another trajectory: a leg was ignored, defaulted or flipped."""
     for name, wanted in route.trajectory_query(trajectory).items():
         for raw in {bytes(o[name]) for o in objects if name in o and name not in route.row_leg}:
             said = _text(msgspec.Raw(raw))
@@ -241,7 +240,7 @@ def _text(raw: msgspec.Raw | None) -> str | None:
 
 
 def _bare(name: str) -> str:
-    """Strip a name of case and punctuation, so that ``btc-usdt`` equals ``BTC_USDT``."""
+    """Strip case and punctuation: ``btc-usdt`` equals ``BTC_USDT``."""
     return "".join(filter(str.isalnum, name)).casefold()
 
 
@@ -268,7 +267,7 @@ def _next(
     *,
     empty: bool,
 ) -> int | None:
-    """Read the paging value in seconds, which it has whatever the unit of ts is."""
+    """Read the paging value, in seconds whatever the unit of ts is."""
     raw = envelope.get(route.next)
     if raw is None:
         findings.append(Finding("next_missing", route.path, f"no {route.next} in the page"))
@@ -297,17 +296,14 @@ def _next(
 
 
 class _RowReader:
-    """A reader of rows. Fields that were null in all of a page are expected to stay null.
-
-    If they are not, the page is read again.
-    """
+    """A reader of rows. It expects fields null in one page to stay null, or reads again."""
 
     def __init__(self, fields: tuple[FieldRule, ...]) -> None:
         self._fields = fields
         self._null = frozenset[str]()
 
     def columns(self, items: msgspec.Raw) -> tuple[dict[str, list[Any]], int]:
-        """Return the columns that are not null in all rows, and the number of rows."""
+        """Return the columns that are not all null, and the number of rows."""
         null = self._null
         try:
             rows = _decoder(self._fields, null).decode(items)
@@ -345,12 +341,12 @@ def _decoder(
 
 
 def _named(fields: Iterable[FieldRule]) -> dict[str, str]:
-    """Return the first column of each place: two columns may share one."""
+    """Return each place's first column: two may share one."""
     return {rule.wire: rule.column for rule in reversed(list(fields))}
 
 
 def _exact(route: HistoryRoute, items: msgspec.Raw) -> tuple[pl.DataFrame, int]:
-    """Decode a page in which every row has exactly the declared fields and types; count fields.
+    """Decode a page with exactly the declared fields and types; count fields.
 
     Raises `msgspec.ValidationError` for any other page, and for rows of one leg each.
     """
@@ -380,7 +376,7 @@ def _field_by_field(
     answer: Response,
     findings: list[Finding],
 ) -> tuple[pl.DataFrame, int]:
-    """Decode a page with rows that deviate, and count the fields of all."""
+    """Decode a page of deviating rows, and count all fields."""
     try:
         rows = msgspec.json.decode(items, type=list[dict[str, msgspec.Raw]])
     except UNREADABLE as error:
@@ -437,7 +433,7 @@ def _sides(
 def _with_time(
     route: HistoryRoute, rows: list[dict[str, msgspec.Raw]], findings: list[Finding]
 ) -> list[dict[str, msgspec.Raw]]:
-    """Return the rows with a time, or all if none has one. The others are findings."""
+    """Return the rows with a time, all if none has one. The others are findings."""
     wire = next(rule.wire for rule in route.fields if rule.column == "ts")
     timed, others = list[dict[str, msgspec.Raw]](), list[dict[str, msgspec.Raw]]()
     for row in rows:
@@ -463,7 +459,7 @@ def _value(
     left: dict[str, msgspec.Raw],
     drift: Counter[tuple[str, str]],
 ) -> int | float | None:
-    """Take a field out of what is left of the row. A value of another type stays for ``extra``."""
+    """Take a field out of the row. A value of another type stays for ``extra``."""
     raw = row.get(rule.wire)
     if rule.constant is not None:
         return rule.constant

@@ -1,7 +1,7 @@
 """Dashboards of the service: which items can be read, and spread and funding items as rows.
 
-An answer shows hundreds of pairs, twice a minute, under the same names. So table columns take what
-they can, and the rest is a document. Both together give back the same JSON value.
+Each answer repeats the names of hundreds of pairs. So table columns take what they can, and the
+rest is a document. Both together give back the same JSON value.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _OPTIONAL = frozenset(("next_funding_time",))
 class SnapshotItems:
     """The readable items of a snapshot, the number of others, and why.
 
-    ``dated`` is whether the service says when each opened: `toolkit.wire.profile.shapes`.
+    ``dated``: the service sends when each opened (`toolkit.wire.profile.shapes`).
 
     >>> SnapshotItems([], 2, "no opened_at").nothing
     True
@@ -80,7 +80,7 @@ class SnapshotItems:
 def snapshot_items(kind: str, document: str | bytes) -> SnapshotItems:
     """Read the items of a snapshot. One with a missing or mistyped field is odd.
 
-    So is one whose symbol, exchange or market is not printable or too long.
+    So is one with a symbol, exchange or market that is not printable or too long.
 
     >>> snapshot_items("symbols", '{"items": [{"symbol": "BTC_USD"}]}').words
     'not understood: no venues'
@@ -174,7 +174,7 @@ _COLUMNS: dict[SnapshotKind, dict[str, type]] = {
 class SnapshotRow:
     """One item of an answer: its series, its place in the list, its values.
 
-    ``extra`` has the fields that no column takes, as JSON, None for none.
+    ``extra`` has fields without a column, as JSON, None for none.
     """
 
     stream: SnapshotTrajectory
@@ -188,8 +188,8 @@ class SplitSnapshot:
     """An answer in two parts: rows, and a document with the rest.
 
     ``fields`` are those of each row's item, in order, None if the document is the whole answer.
-    ``understood`` is whether the answer is a list of readable pairs; otherwise nothing is known
-    about any pair. ``findings`` name odd items.
+    ``understood`` is whether the answer is a list of readable pairs; otherwise no pair is known.
+    ``findings`` name odd items.
     """
 
     document: str
@@ -203,8 +203,8 @@ def split_snapshot(kind: SnapshotKind, document: bytes) -> SplitSnapshot:
     """Split an answer into rows and the rest. Other kinds than spread and funding are all rest.
 
     An item that names its pair or leg is a row; a value that its column cannot hold exactly is in
-    ``extra``. Items with an unreadable or repeated pair stay in the document, and so do those that
-    lack a field of the first one.
+    ``extra``. Items with an unreadable or repeated pair, or without a field of the first one, stay
+    in the document.
 
     >>> item = {"symbol": "A_B", "exchange": "X", "market": "futures", "rate": 0.5, "mood": "calm",
     ...         "interval_hours": 8, "next_funding_time": 9}
@@ -277,7 +277,7 @@ def _row(
 def rebuilt_snapshot(
     kind: SnapshotKind, document: str, fields: Sequence[str], rows: Sequence[SnapshotRow]
 ) -> str:
-    """Return the answer that was split into these rows and this document: the same JSON value.
+    """Return the answer that was split: the same JSON value.
 
     >>> sent = (b'{"items":[{"symbol":"A_B","exchange":"X","market":"futures","rate":0.5,'
     ...         b'"interval_hours":8.0,"next_funding_time":null}]}')
@@ -303,7 +303,7 @@ def _given(
     values: Mapping[str, float | int | None],
     fields: Sequence[str],
 ) -> dict[str, object]:
-    """Return an item's fields that its series and its row give back."""
+    """Return an item's fields that series and row give back."""
     known: dict[str, object] = {"symbol": str(stream.symbol), **values}
     for side, leg in zip(SNAPSHOT_SIDES[kind], stream.legs, strict=True):
         known |= {f"{side}exchange": leg.exchange, f"{side}market": leg.market.value}
@@ -326,7 +326,7 @@ def _named(kind: SnapshotKind, item: Mapping[str, Any]) -> tuple[object, ...]:
 
 @functools.lru_cache(maxsize=4096)
 def _stream(kind: SnapshotKind, symbol: object, *legs: object) -> SnapshotTrajectory | None:
-    """Return the series of a pair or leg, None if its names are not valid."""
+    """Return the series of a pair or leg, None for invalid names."""
     if not isinstance(symbol, str) or not all(isinstance(name, str) for name in legs):
         return None
     try:
@@ -337,7 +337,7 @@ def _stream(kind: SnapshotKind, symbol: object, *legs: object) -> SnapshotTrajec
 
 
 def _exact(value: object, held: type) -> float | int | None:
-    """Return a number as its column holds it, None if that would change it."""
+    """Return a number as its column holds it, None if that differs."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     if held is int:

@@ -37,7 +37,7 @@ _LOADED_BY = {
 
 
 def taken_positions(asked: EventSelection, options: Mapping[str, Any]) -> pl.DataFrame:
-    """Compute the positions of spread events, also of those whose trajectory is not stored.
+    """Compute the positions of spread events, also without a stored trajectory.
 
     ``options`` are those of `toolkit.statistics.events.positions`. Raises `EmptyWindowError` if no
     event opened, or none in a stored trajectory.
@@ -83,9 +83,8 @@ def taken_positions(asked: EventSelection, options: Mapping[str, Any]) -> pl.Dat
 def audited_events(asked: EventSelection, options: Mapping[str, Any]) -> pl.DataFrame:
     """Audit a log by all stored trajectories of its kind, some at a time.
 
-    ``options`` are those of `toolkit.statistics.events.audited`. If the log has events of a pair in
-    both orientations, both of each pair are audited. Raises `EmptyWindowError` if no such
-    trajectory is stored.
+    ``options`` are those of `toolkit.statistics.events.audited`. Pairs with events in both
+    orientations are audited in both. Raises `EmptyWindowError` if no such trajectory is stored.
     """
     store, window, kind = asked.store, asked.window, OF_FAMILY[asked.family]
     known = store.catalogue().filter(pl.col("rows") > 0, kind=kind.value)["stream"]
@@ -140,7 +139,7 @@ _DAY_S = 86_400
 class EventAnswer:
     """Rows of an analysis of event logs with its parameters.
 
-    ``options`` are those given or chosen. ``before`` are the rows that are summed up.
+    ``options`` are those given or chosen, ``before`` the rows before summing up.
     """
 
     analysis: Analysis
@@ -204,7 +203,7 @@ class EventAnswer:
 
     @property
     def sheet(self) -> Sheet:
-        """The answer as a table, without net figures if there are no costs."""
+        """The answer as a table, without net figures if it has no costs."""
         net = () if self.costs else ("net_", "cost_")
         shown = [name for name in self.rows.columns if not name.startswith(net)]
         return Sheet(
@@ -221,7 +220,7 @@ class EventAnswer:
 
     @property
     def listed(self) -> Sheet:
-        """The rows that are summed up as a table, for an audit those found on one side only."""
+        """The rows before summing up as a table, of an audit those on one side only."""
         assert self.before is not None
         first, rows, cells = find(self.analysis.of), self.before, dict[str, Any]()
         if self.analysis.name == "audit":

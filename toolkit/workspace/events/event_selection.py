@@ -1,4 +1,4 @@
-"""Selections of event logs of a store: families, window, and the rows around their events."""
+"""Selections of a store's event logs: families, window, and the rows around events."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def rows_around(
     on: Trajectory | str | None = None,
     as_of: int | None = None,
 ) -> pl.LazyFrame:
-    """Return the stored rows of the trajectories in which events of a window opened.
+    """Return the stored rows of the trajectories in which a window's events opened.
 
     With ``on`` those of that trajectory. A pair stored in the other orientation is turned.
     """
@@ -80,7 +80,7 @@ _LATE_S = 86_400
 class EventSelection:
     """Event logs of a store over a window, as analyses take them.
 
-    ``on`` is the trajectory studied around the events of its symbol, by default each event's own.
+    ``on`` is the trajectory around the events of its symbol, by default each event's own.
     """
 
     store: Store
@@ -101,8 +101,7 @@ class EventSelection:
     ) -> Self:
         """Read the logs of some families, by default all, in one state of the store.
 
-        The default window is all that is known of them. ``names`` are those of its parameters.
-        Raises `EmptyWindowError` if no such log is stored.
+        The default window is all that is known. Raises `EmptyWindowError` if no such log is stored.
         """
         wanted = [families] if isinstance(families, EventFamily) else list(families or EventFamily)
         other = None if on is None else Trajectory.parse(on)
@@ -133,7 +132,7 @@ class EventSelection:
 
     @property
     def share(self) -> float | None:
-        """The coverage of the log in the window, None if no load requested it."""
+        """The log's coverage of the window, None if no load requested it."""
         log = EventLog(self.family)
         known = self.store.ledger([log]).get(log)
         if known is None or not intersection(known.answered, [self.window]):
@@ -170,7 +169,7 @@ def event_window(
 ) -> Interval:
     """Return the window given, by default all that is known of some logs.
 
-    Raises `EmptyWindowError` if none of them is stored.
+    Raises `EmptyWindowError` if none is stored.
     """
     wanted = list(families)
     with store.reading():
@@ -208,7 +207,7 @@ def open_events(client: Client, family: EventFamily | str, back: str = "7d") -> 
     over; all of them if the service refuses the filter. ``back`` (90s, 10m, 2h, 7d) is at most the
     log's retention: an event without a document since then is not found.
 
-    The rows are the open ones of `toolkit.statistics.events.event_lifecycles`, the newest first:
+    The rows are the open ones of `toolkit.statistics.events.event_lifecycles`, newest first:
     ``t_open`` is null if the opening was not seen, ``known_until`` is now. Raises `InputError` for
     an unknown family or length of time, and `ServiceError`.
     """
