@@ -115,9 +115,9 @@ def level_marks(
     """Return the marks of values (stream, ts, value) against the levels of a rule.
 
     An alert opens at a row if every row of the last ``rule.for_s`` seconds or more is above the
-    level. That time restarts where two rows are further apart than ``longest`` of their stream (s,
-    see `longest_s`), and at a value that is null or not finite, which makes no mark. It is over at
-    a row at or below ``rule.clear``. Rows may come in any order.
+    level. That time restarts where two rows are over ``longest`` of their stream apart (s, see
+    `longest_s`), and at a null or non-finite value, which makes no mark. It is over at a row at or
+    below ``rule.clear``. Rows may come in any order.
 
     >>> rule = AlertRule.of({"name": "a", "kind": "spread", "above_bps": 50, "for": "2m"})
     >>> values = pl.DataFrame({"stream": ["s"] * 5, "ts": [0, 60, 120, 180, 240],

@@ -26,7 +26,7 @@ class WebhookSession:
     """The routes that set a webhook up, which take a dashboard session and no API key.
 
     ``cookie`` is the Cookie header of a browser's session; without one, `sign_in` begins one. No
-    error and no repr shows a code or cookie, and no redirect is followed. Over http they go only to
+    error or repr shows a code or cookie, and no redirect is followed. Over http they go only to
     this machine, unless ``allow_http``.
 
     >>> from toolkit.service import Config, Simulated, running

@@ -131,7 +131,7 @@ def asked_window(
     """Read a window from two moments, or from the name of a window as start.
 
     A missing end is that of ``default``. ``now`` (s) is called for a relative name. Both are called
-    only after the given ends are checked. ``names`` are the parameters' own.
+    only after the given ends are checked.
 
     >>> asked_window("7d", None, now=lambda: 604_860, default=lambda: (0, 9))
     (60, 604860)

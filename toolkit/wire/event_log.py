@@ -294,9 +294,9 @@ def event_pages(
     """Yield steps to carry out and, between them, the pages of one frozen window.
 
     Raises `InputError` for a window longer than the log's longest, what `with_retries` raises, and
-    `WireError` for a body that is not a page, a page without any time or a cursor that is too long.
-    Raises `PagingError` for a repeated cursor, pages without progress in time, and a page with
-    neither a cursor nor a flag for more, unless the window has nothing else.
+    `WireError` for a body that is not a page, a page without any time or too long a cursor. Raises
+    `PagingError` for a repeated cursor, pages without progress in time, and a page with neither
+    cursor nor flag for more, unless the window has nothing else.
     """
     if window.length_s > route.window_s:
         raise InputError("window", str(window), f"at most {route.window_s} s at a time")
@@ -485,8 +485,8 @@ def read_document(route: EventRoute, body: bytes, findings: list[Finding]) -> di
     """Read the columns of a document. A value that its column cannot hold is a finding.
 
     ``ts`` (s) and ``ts_ms`` are read from one another if one is missing or outside the years 1 to
-    9999; without a usable one both are None. A value that is not JSON, such as NaN, is null in the
-    document too. Raises `WireError` unless it is a JSON object of at most ``document_bytes``.
+    9999, else both are None. A value that is not JSON, such as NaN, is null in the document too.
+    Raises `WireError` unless it is a JSON object of at most ``document_bytes``.
 
     >>> from toolkit.market import EventFamily
     >>> from toolkit.wire.profile.event_routes import BUILT_IN_EVENTS

@@ -158,10 +158,9 @@ def trajectory_pages(
     """Yield steps to carry out and, between them, the pages of ``window``, newest first.
 
     The last page's ``answered`` ends at the window's start. ``floor`` gives a later start once
-    another caller loads what is older. Raises what `with_retries` and `read_history_page` raise,
-    `WireError` if `check_needed` refuses the first page, and `PagingError` if the service ignores
-    ``end_time``, sends the oldest rows first, has more rows in one second than a page holds, or
-    pages without end.
+    another caller loads what is older. Raises what `with_retries`, `read_history_page` and, for the
+    first page, `check_needed` raise, and `PagingError` if the service ignores ``end_time``, sends
+    the oldest rows first, has more rows in one second than a page holds, or pages without end.
     """
     route, floor = route.named(trajectory), floor or (lambda: window.start)
     if route.oldest_first:

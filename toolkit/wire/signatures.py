@@ -280,8 +280,8 @@ def read_delivery(routes: Mapping[EventFamily, EventRoute], body: bytes) -> Deli
     """Read a delivery's body. Raises `WireError` unless it is a JSON object.
 
     The family is a word of the document's schema (``svc.splash.v1``), or else of its event type
-    (``splash.pump``). An object without one, or without a usable time, is not an event document.
-    Nor is one larger than ``document_bytes`` of the routes' limits, which is a finding.
+    (``splash.pump``). An object without one, or without a usable time, is not an event document,
+    nor is one over ``document_bytes`` of the routes' limits, which is a finding.
 
     >>> from toolkit.wire.profile.event_routes import BUILT_IN_EVENTS
     >>> read_delivery(BUILT_IN_EVENTS, b'{"schema":"svc.splash.v2","ts":60,"pct":2}').row["family"]

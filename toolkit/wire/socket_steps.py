@@ -413,10 +413,9 @@ def action_of(profile: Profile, request: Request, identity: int) -> bytes | None
 def answer_of(names: StreamNames, message: bytes, identity: int) -> tuple[int, float | None] | None:
     """Read whether a message answers our request: its status, and the seconds it asks to wait.
 
-    None for another id, and for a record of a subscription. A message without an id is the answer,
-    since a connection has one request at a time. A page is 200, the type error its problem's
-    status, or 500 without one. A message that is not a JSON object is 200: the page's reader raises
-    the error.
+    None for another id, and for a record of a subscription. One without an id is the answer, since
+    a connection has one request at a time. A page is 200, the type error its problem's status, or
+    500 without one. A message that is not a JSON object is 200: the page's reader raises.
 
     >>> from toolkit.wire.profile.profile import BUILT_IN
     >>> answer_of(BUILT_IN.streams, b'{"items":[],"id":"7"}', 7)

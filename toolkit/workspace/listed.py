@@ -33,8 +33,8 @@ def watchlist(listing: Listing, *, symbols: int = 5) -> tuple[Stream, ...]:
     """Return the streams of the symbols with the most legs, and of the whole market.
 
     Per symbol: all prices, spreads over the first spot leg (else the first leg), funding over the
-    first futures leg. Then the event logs and snapshots. Ties go by name. Raises
-    `EmptyWindowError` if nothing is listed.
+    first futures leg; then event logs and snapshots. Ties go by name. Raises `EmptyWindowError` if
+    nothing is listed.
 
     >>> legs = tuple(map(Leg.parse, ("AURORA.futures", "BOREAS.futures", "BOREAS.spot")))
     >>> found = watchlist(Listing({Symbol("BTC", "USDT"): legs}, False))

@@ -230,8 +230,8 @@ def serve_local(
     served under the symbols in ``renamed``, within ``retention_s`` (default: all). ``exchanges``
     are served from ``archive``. The default is the SIMULATED market of ``seed`` (`DEFAULT_SEED`).
     ``now`` (s) stops the clock. ``owners`` is a TOML file of owners, plans and keys. Webhooks go to
-    public https addresses, with ``webhooks_to_loopback`` also to this machine. Raises `InputError`
-    for invalid arguments.
+    public https addresses, with ``webhooks_to_loopback`` also here. Raises `InputError` for invalid
+    arguments.
     """
     with needs_extra("service"):
         from toolkit.service import (  # noqa: PLC0415 - see above

@@ -99,9 +99,9 @@ _Meant = TypeVar("_Meant", Pair, OfLegs, Trajectory, OfLegs | Pair)
 class Screening:
     """The series to measure, and the costs of net figures, if any.
 
-    All legs must be on one of ``exchanges``, and the markets (``spot/futures``) one of ``types``;
-    None takes all. Raises `InputError` for a family other than `Screened`, fees of rates in force,
-    ``pairs`` of another family than spread, ``funding_only`` of another than funding, and as
+    All legs must be on one of ``exchanges``, the markets (``spot/futures``) one of ``types``; None
+    takes all. Raises `InputError` for a family other than `Screened`, fees of rates in force,
+    ``pairs`` of other than spread, ``funding_only`` of other than funding, and as
     `toolkit.statistics.spread.net_summary`.
     """
 

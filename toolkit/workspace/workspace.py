@@ -359,8 +359,8 @@ class Workspace(Shown):
 
         ``pairs`` are keys such as ``pair/BTC_USD:COINBASE.spot/BTC_USDT:KRAKEN.spot``. ``fx`` is
         for keys without an FX leg, the rest as in `pair`. Pairs come as given, the rows of each by
-        ts. The default window is the time that the legs of a pair share. A pair with a leg without
-        rows in the window is left out.
+        ts. The default window is the time that a pair's legs share. A pair with a leg without rows
+        in it is left out.
 
         Raises `InputError` for an invalid pair, `UnknownTrajectoryError` for a leg that is not
         stored, and `EmptyWindowError` if no pair has a row.
@@ -412,8 +412,8 @@ class Workspace(Shown):
         """Return the rows of the trajectories in which events opened, and ``margin_s`` either side.
 
         ``rail.events("splash").study(rows)`` takes them: prices for splash events, spreads,
-        settlements, or the rows of ``on``. A pair stored in the other orientation is turned.
-        Trajectories that are not stored are left out: `EmptyWindowError` if all are.
+        settlements, or the rows of ``on``. Pairs stored in the other orientation are turned,
+        trajectories not stored are left out: `EmptyWindowError` if all are.
         """
         keys = events.detections()["trajectory"]
         return rows_around(self.store, keys, events.window, margin_s, on=on, as_of=self._as_of)

@@ -262,9 +262,9 @@ def prove_differential(
 ) -> Fields:
     """Return the single field that is the differential of two rates, {} without one.
 
-    ``rates`` has the places of `RATES`, and of `HOURS` if they are sent, which proves rates per
-    interval too. ``said`` has the units that the service states, by place. Without a stated unit of
-    the rates or the figure nothing is proved: all of them could be larger alike.
+    ``rates`` has the places of `RATES`, and of `HOURS` if sent, which proves rates per interval
+    too. ``said`` has the units that the service states, by place. Without one of the rates or the
+    figure nothing is proved: all of them could be larger alike.
 
     >>> rows = pl.DataFrame([(n, 1e-4, 1e-4 + n * 1e-5, 8.0, n * 1e-3) for n in range(12)],
     ...                     ["ts", "b", "s", "h", "d"], orient="row")

@@ -155,9 +155,9 @@ class HistoryRoute:
 
     Names are those of ``built_in.toml``, except the first two and last two. ``retention_s`` is None
     for everything. ``key`` identifies a row of a trajectory: ``ts`` and other fields, empty if only
-    all of a row does. ``row_leg`` has the places of a row's leg, where rows are of one. ``ask`` has
-    the service's parameters as templates, in place of ``parameters``; ``times`` is the unit of
-    requested times. A service that sends the oldest rows first is asked by start.
+    all of a row does. ``row_leg`` has the places of a row's leg, for rows of one. ``ask`` has the
+    service's parameters as templates, in place of ``parameters``; ``times`` is the unit of
+    requested times. A service with the oldest rows first is asked by start.
     """
 
     family: Family

@@ -152,9 +152,9 @@ def flat_answer(
 ) -> Response:
     """Return an answer with its rows, and the values beside them, at the top under their places.
 
-    ``fields`` are the places in each row. ``rows`` is their form: a list, an object of columns, an
+    ``fields`` are the places in a row. ``rows`` is the rows' form: a list, an object of columns, an
     object with the name ``*1`` of each row, a JSON value per line, or lists below one of their
-    names. An answer without such places, or that is not a JSON object, is unchanged.
+    names. An answer without such places, or not a JSON object, is unchanged.
 
     >>> body = b'{"result": {"data": [[60, {"last": 3}, "x"]]}}'
     >>> flat = flat_answer(Response(200, {"x-next": "60"}, body), "result.data", ["header:x-next"],

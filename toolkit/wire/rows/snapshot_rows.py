@@ -202,9 +202,9 @@ class SplitSnapshot:
 def split_snapshot(kind: SnapshotKind, document: bytes) -> SplitSnapshot:
     """Split an answer into rows and the rest. Other kinds than spread and funding are all rest.
 
-    An item that names its pair or leg is a row; a value that its column cannot hold exactly is in
-    ``extra``. Items with an unreadable or repeated pair, or without a field of the first one, stay
-    in the document.
+    An item that names its pair or leg is a row; a value that does not fit its column exactly is in
+    ``extra``. Items with an unreadable or repeated pair, or without a field of the first, stay in
+    the document.
 
     >>> item = {"symbol": "A_B", "exchange": "X", "market": "futures", "rate": 0.5, "mood": "calm",
     ...         "interval_hours": 8, "next_funding_time": 9}

@@ -204,12 +204,12 @@ def open_events(client: Client, family: EventFamily | str, back: str = "7d") -> 
     """Find the events of a log that are open now, by the clock of the service.
 
     Requests open documents, then closed ones, as a log may show the opening of an event that is
-    over; all of them if the service refuses the filter. ``back`` (90s, 10m, 2h, 7d) is at most the
-    log's retention: an event without a document since then is not found.
+    over; all if the service refuses the filter. ``back`` (90s, 10m, 2h, 7d) is at most the log's
+    retention: an event without a document since then is not found.
 
     The rows are the open ones of `toolkit.statistics.events.event_lifecycles`, newest first:
     ``t_open`` is null if the opening was not seen, ``known_until`` is now. Raises `InputError` for
-    an unknown family or length of time, and `ServiceError`.
+    an unknown family or length, and `ServiceError`.
     """
     log = EventLog.of(str(family).removeprefix("events/")).family
     seconds = parse_length(back, parameter="back")
