@@ -110,7 +110,7 @@ def _produced(
 
 
 def _next(flow: Production[_Item]) -> Flow[_Item | None]:
-    """Step to the next item, None at the end."""
+    """Take steps to the next item, None at the end."""
     outcome = None
     with contextlib.suppress(StopIteration):
         while isinstance(step := flow.send(outcome), Send | Wait):

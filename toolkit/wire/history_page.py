@@ -75,10 +75,9 @@ class Page:
 
 
 def put_together(frame: pl.DataFrame, by: Sequence[str] = ("ts",)) -> pl.DataFrame:
-    """Return one row per second, the newest first. Values of a leg without a row are null.
+    """Return one row per second, newest first, null for a leg without a row.
 
-    ``extra`` is an object by side. Raises `WireError` if a leg has two different rows in one
-    second.
+    ``extra`` is an object by side. Raises `WireError` if a leg has two different rows in a second.
 
     >>> rows = {"ts": [60, 60, 0], "buy_rate": [1.0, None, 3.0], "sell_rate": [None, 2.0, None],
     ...         "extra": [None, '{"sell":{"a":1}}', None]}

@@ -445,8 +445,8 @@ class HistoryQuestion:
     ) -> Generator[Step, Outcome, tuple[int, Response, RawPage]]:
         """Request the rows before a moment. Return the moment requested last, and what came.
 
-        An answer to a request with a start does not show what is older. So after one without rows
-        older ones are requested until rows come, or nothing is left above ``floor``.
+        An answer to a request with a start does not show what is older. So after an empty one older
+        rows are requested until some come, or nothing is left above ``floor``.
         """
         any_older = False
         while True:

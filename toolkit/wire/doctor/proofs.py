@@ -1,8 +1,8 @@
 """Proofs of profile lines: requests by the service's words, fields by rows.
 
 A refusal ("the parameter first is missing, such as KRAKEN:spot") or a document names a parameter
-and shows a value, which gives its template. A field is proved if exactly one reading fits every
-row: a price and a spread by each other, a differential by its rates.
+with a value, which gives its template. A field is proved if exactly one reading fits every row: a
+price and a spread by each other, a differential by its rates.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ class Ok:
 def told(answer: Response, ok: Ok | None = None) -> tuple[int | None, str]:
     """Return the status that an answer of status 200 counts as, None if it is not an error.
 
-    An error of unknown status counts as 200. The second value is the unclear text of an empty page.
+    Without a known one it is 200. The second value is the unclear text of an empty page.
 
     >>> told(Response(200, {}, b'{"code": "50011", "msg": "Too Many Requests", "data": []}'))
     (429, '')
