@@ -133,8 +133,8 @@ class OwnersFile:
     """The owners of a TOML file. Rotated and revoked keys take effect at the next request.
 
     The bytes are read every time, since time stamps miss quick changes. A missing or invalid file
-    is an `InputError` at the start. Later it leaves the owners unchanged, and is logged once,
-    without its content.
+    is an `InputError` at the start. Later the owners stay, and it is logged once, without its
+    content.
     """
 
     def __init__(self, path: Path | str) -> None:

@@ -1,8 +1,8 @@
 """Following streams: by sockets where the plan has them, by the archive in any case.
 
 Besides the sockets' readers one thread sweeps the archive, one asks for snapshots and reads the
-rules anew. New streams are swept before the snapshot that named them is kept, so that a dashboard
-that lists them has them (docs/design.md, "Live capture").
+rules. New streams are swept before the snapshot that named them is kept, so that a dashboard has
+what it lists (docs/design.md, "Live capture").
 """
 
 from __future__ import annotations

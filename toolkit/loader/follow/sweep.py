@@ -1,4 +1,4 @@
-"""Asking the service again and again: the archive in sweeps, snapshots at their pace.
+"""Asking the service repeatedly: the archive in sweeps, snapshots at their pace.
 
 A sweep asks for each stream from where its answers end to the service's present, and for open gaps.
 It asks for the youngest part until the archive has settled past it, so nothing is lost however late

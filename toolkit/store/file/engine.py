@@ -1,7 +1,7 @@
 """DuckDB's engines, each with one file attached while it is used, and the meaning of its errors.
 
-To start DuckDB takes 30 ms, to attach a file 2 ms, so engines outlive their uses. A file may come
-from a stranger, so an engine reaches nothing else, loads no extension, and its settings are locked.
+Starting DuckDB takes 30 ms, attaching a file 2 ms, so engines outlive their uses. A file may come
+from a stranger, so an engine reaches nothing else, loads no extension, and has locked settings.
 Views in place of our tables are refused. A file with a function in place of DuckDB's is read, since
 a query finds DuckDB's own first, but not written: inside a view the file's come first.
 

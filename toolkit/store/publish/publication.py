@@ -3,7 +3,7 @@
 A file is named by its content, so unchanged ones are there already, and readers of an older
 manifest lose none. Only the manifest is replaced, at the end: a killed process leaves what was
 published before. A copy of it, named by its SHA-256, is never replaced, so that a report can name
-the data that it read.
+its data.
 """
 
 from __future__ import annotations

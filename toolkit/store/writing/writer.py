@@ -285,7 +285,7 @@ class StoreWriter:
     def start_load(
         self, origin: LoadOrigin, streams: Iterable[Stream] = (), window: Interval | None = None
     ) -> int:
-        """Record that a load begins and which window of which streams it asks for.
+        """Record that a load begins, with its window and streams.
 
         Returns the load's number.
         """
@@ -341,7 +341,7 @@ class StoreWriter:
     ) -> Inserted:
         """Write a batch's rows and their ledger entries in one transaction: all or nothing.
 
-        ``also`` is called last inside it, and what it writes is committed with them.
+        ``also`` is called last inside it.
         """
         pages = batch.pages if self.keeps_pages else []
         packed = packed_record(pages)
@@ -394,7 +394,7 @@ def keep_deliveries(
     """Commit deliveries with the event documents they brought. What is held stays as it is.
 
     Documents have their own key: a sender that uses an id twice loses no event. They answer for no
-    stretch of the logs: a webhook never proves that nothing else happened.
+    stretch of the logs.
     """
     now_ms = time.time_ns() // 1_000_000
     now = now_ms // 1_000

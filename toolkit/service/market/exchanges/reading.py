@@ -1,7 +1,7 @@
 """Reading of an exchange: what it lists, its bars and its settlements, window by window.
 
-Each call names both ends of its window. What is missing at an end is asked for again, since ccxt's
-own paging leaves holes.
+Each call names both ends of its window. What is missing there is asked for again, since ccxt's own
+paging leaves holes.
 """
 
 from __future__ import annotations
