@@ -116,7 +116,7 @@ async def _stdio(rail: Workspace) -> None:
 
 
 def serve_http(rail: Workspace, port: int, ready: Callable[[str], object]) -> None:
-    """Answer at ``/mcp`` on 127.0.0.1 until Ctrl-C. ``ready`` is called with the base URL.
+    """Answer at ``/mcp`` on 127.0.0.1 until Ctrl-C. ``ready`` gets the base URL.
 
     Raises `InputError` for a port that is taken or out of range.
     """

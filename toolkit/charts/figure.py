@@ -195,8 +195,8 @@ class Figure(go.Figure):  # type: ignore[misc]  # plotly ships no types
     ) -> str:
         """Build the HTML: a sentence, and the scripts that replace it by the figure.
 
-        ``carries``: with plotly.js. ``identity`` is the id of its element, unique by default.
-        ``without_plotly`` is the sentence on a page without plotly.js, ``{}`` for the title.
+        ``carries``: with plotly.js. ``identity`` is its element's id, by default unique.
+        ``without_plotly`` is the sentence without plotly.js, ``{}`` for the title.
         """
         title = self.title_words
         given = {

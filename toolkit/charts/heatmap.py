@@ -334,8 +334,8 @@ def cooccurrence_chart(
     source, timezone, theme
         As for `spread_chart`.
     after
-        Count only pairs in which the column's event opened after the row's. By default the order
-        does not count.
+        Count only pairs with the column's event after the row's. By default the order does not
+        count.
     subject
         The events shown, in words.
     limit
@@ -344,10 +344,10 @@ def cooccurrence_chart(
     Returns
     -------
     Figure
-        A heat map with a row and a column per group, the first on top. A cell is the ratio of pairs
-        to those expected, on a logarithmic scale from 1/8 to 8, grey within its band of chance, and
-        unfilled without a ratio. Cells with a q-value below 0.05 are marked. Raises `InputError`
-        for two rows of one pair in one order.
+        A row and a column per group, the first on top. A cell is the ratio of pairs to those
+        expected, on a logarithmic scale from 1/8 to 8, grey within its band of chance, and unfilled
+        without a ratio. Cells with a q-value below 0.05 are marked. Raises `InputError` for two
+        rows of one pair in one order.
 
     Examples
     --------

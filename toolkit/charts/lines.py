@@ -48,8 +48,8 @@ def downsample(
     Parameters
     ----------
     frame
-        Any columns, ``columns`` and ``ts`` numeric. Rows are sorted by ``ts``, those of equal
-        ``ts`` keep their order. Up to ``points`` rows are returned whole.
+        ``columns`` and ``ts`` are numeric. Rows are sorted by ``ts``, ties keep their order. Up to
+        ``points`` rows are returned whole.
     columns
         The columns that keep their extremes. NaN counts as null.
     points

@@ -97,7 +97,7 @@ def funding_matrix(
         (fraction per its interval), ``interval_hours`` (h) and ``next_funding_time`` (s, Unix UTC),
         the numbers nullable.
     unit
-        The unit drawn, one of `FUNDING_UNITS`.
+        One of `FUNDING_UNITS`.
     ts
         When the rates were in force, Unix seconds.
     source, timezone, theme
@@ -298,7 +298,7 @@ def spread_matrix(
     source, timezone, theme
         As for `spread_chart`.
     heading
-        Whether to draw the title.
+        Draw the title.
     filled
         Whether to derive absent pairs from others. Figures net of costs need False, as they neither
         change sign nor add up.

@@ -92,7 +92,7 @@ def spread_chart(
         The place of the prices: ``above``, ``below`` or ``none``. ``from_mean`` is below, with each
         price's distance from its mean over the window (bps, 1e4 ln(price / mean price)).
     distribution
-        Whether to draw the distribution of all spreads of the window at the right.
+        Draw the distribution of the window's spreads at the right.
     timezone
         The zone of the time axis, UTC or an IANA name. Lines break where its clock changes.
     theme

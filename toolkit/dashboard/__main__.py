@@ -1,6 +1,6 @@
 """`python -m toolkit.dashboard --store FILE`: serve the dashboard until it is stopped.
 
-With ``--end-with-stdin`` it ends with its standard input, the pipe of a parent that may be killed.
+With ``--end-with-stdin`` it ends with its standard input, a parent's pipe.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def settings() -> dict[str, bool | int | str | list[str]]:
     """Return Streamlit's options for this dashboard: nothing is sent anywhere.
 
     Its socket answers only to names of this machine. Both themes are given without a base, so that
-    the page follows the browser. Charts ignore fewer than ten colours.
+    the page follows the browser. Charts need ten colours.
 
     >>> settings()["browser.gatherUsageStats"], settings()["theme.dark.backgroundColor"]
     (False, '#0e1117')

@@ -120,8 +120,7 @@ class PartResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Pin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The snapshot of a report: a source, the name of the store's file, and a state.
 
-    The state is the second of the local clock until which commits count (``as_of``), or the SHA-256
-    of a publication.
+    The state is ``as_of`` (s, local clock), until which commits count, or a publication's SHA-256.
     """
 
     kind: str

@@ -1,7 +1,6 @@
 """Series: rows of a store with their stream, window and source.
 
-`read_series` reads one. Its methods call the functions of `toolkit.statistics` and
-`toolkit.charts` with what the series knows.
+The methods call `toolkit.statistics` and `toolkit.charts` with what the series knows.
 """
 
 from toolkit.series.base import Origin, Series

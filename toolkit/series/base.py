@@ -129,7 +129,7 @@ class Origin:
 class Series(Shown):
     """Immutable rows of one stream over one window ``[start, end)``.
 
-    ``rows`` may reach beyond the window, as statistics need it. `df` has those of the window.
+    ``rows`` may reach beyond the window. `df` has those of the window.
     """
 
     stream: Stream

@@ -272,8 +272,8 @@ def _zone(timezone: str | None) -> str:
 class FileLayout:
     """A producer's columns of prices, by name or by place from 1.
 
-    Times are the start of a bar, in the first of ``units`` that fits all. ``width`` is the number
-    of columns, None if it varies. ``{quote}`` is the key's quote. Volumes in base are left out.
+    Times are bar starts, in the first of ``units`` that fits all. ``width`` is the number of
+    columns, None if it varies. ``{quote}`` is the key's. Volumes in base are left out.
     """
 
     columns: Mapping[str, str]

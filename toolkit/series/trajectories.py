@@ -256,7 +256,7 @@ class FundingSeries(TrajectorySeries, FundingAnalyses):
         """Compute an analysis of the settlements, with the prices of the legs if there are any.
 
         ``prices`` is the spread series of the same legs, or a frame, by default those in the store:
-        see `toolkit.series.held_prices`. ``funding_only`` leaves them out. One leg has no basis.
+        see `toolkit.series.held_prices`. ``funding_only`` leaves them out. A single leg has none.
         """
         if "funding_only" in asked:
             only = asked["funding_only"] or bool(asked.get("legs"))

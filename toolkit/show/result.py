@@ -26,7 +26,7 @@ _WIDTH, _NARROWEST = 100, 60
 class Result(pl.DataFrame):
     """A polars frame of an answer with all columns, which shows some of them.
 
-    Frames derived from it show every column. A pickled one can be read without the toolkit.
+    Derived frames show every column. A pickled one is read without the toolkit.
 
     >>> found = Result.of(pl.DataFrame({"trajectory": ["a"], "half_life_s": [60.0], "n": [9]}),
     ...                   ["trajectory", "half_life_s"])

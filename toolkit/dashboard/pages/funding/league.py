@@ -175,8 +175,8 @@ def _column(net: Net | None, *, only: bool) -> str:
 def _turned(carried: pl.DataFrame) -> pl.DataFrame:
     """Orient each pair so that it received funding over the longest known time.
 
-    One without known or positive funding stays as stored. Of a pair stored in both orientations the
-    stream with a figure stays, of two the first by name.
+    One without known or positive funding stays as stored. Of both orientations the one with a
+    figure stays, else the first by name.
     """
     longest = pl.col("funding_bps").sort_by("days").drop_nulls().last().over("trajectory")
     once = [min(key, swapped(key)) for key in carried["trajectory"]]

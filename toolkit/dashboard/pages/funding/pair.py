@@ -302,7 +302,7 @@ def _prices(shell: PageShell, pair: str, window: Interval) -> PairPrices:
 def _offer_prices(shell: PageShell, pair: str, window: Interval) -> None:
     """Offer to load the prices of the legs, which the carry needs.
 
-    Gaps in prices stored from before the window to its end cannot be filled by a load.
+    Gaps in prices that span the window cannot be filled by a load.
     """
     if shell.held.prices.reach_over(pair, window):
         words = "Prices are missing for part of the time: Data health shows the gaps."

@@ -216,7 +216,7 @@ def measure_health(path: Path, version: Version) -> Health:
 def measure_cost(path: Path, parts: pl.DataFrame) -> str:
     """Describe the cost of a load with `toolkit.loader.sync.planned.load_words`.
 
-    ``parts`` has stream, start_ts and end_ts (s UTC), and optionally requests and rows.
+    ``parts`` has stream, start_ts, end_ts (s UTC), and optionally requests and rows.
     """
     store = Store(path, wait_s=_WAIT_S)
     known = parts if "requests" in parts.columns else expected_load(store, parts)

@@ -64,7 +64,7 @@ def load_lines(loads: pl.DataFrame, rows: pl.DataFrame, now: int) -> pl.DataFram
     """Return the loads with took_s (null without an end), rows, findings and outcome.
 
     ``rows`` is `toolkit.store.Store.rows_by_load`, ``now`` the local clock (s). A load without an
-    end is "running" if it began or was answered in the last `RUNNING_S`, else "stalled".
+    end is "running" if active in the last `RUNNING_S`, else "stalled".
     """
     found = [json.loads(finding) if finding else [] for finding in loads["finding"]]
     words = ["; ".join(f"{f['kind']} ({f.get('times', 1)}×)" for f in each) for each in found]

@@ -276,7 +276,7 @@ def lost_words(held: StoreState) -> list[Markdown]:
 def _gaps(path: Path, moment: int) -> tuple[int, int, int]:
     """Count the streams that lose data within a day, how soon (s), and the gaps of capture.
 
-    ``moment`` changes every five minutes of the service's clock.
+    ``moment`` changes every five minutes.
     """
     del moment
     store = Store(path, wait_s=3.0)

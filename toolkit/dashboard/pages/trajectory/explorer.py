@@ -134,8 +134,8 @@ def asked_of(explored: Explored) -> Asked:
 class Beyond:
     """A spread beyond a level.
 
-    ``row`` is of `Level.measure`. ``drawn`` has the level (bps) and the episodes for the chart,
-    None if no level was chosen or it changes within the window.
+    ``row`` is of `Level.measure`. ``drawn`` has the level (bps) and the episodes, None without a
+    level or if it changes within the window.
     """
 
     level: Level
