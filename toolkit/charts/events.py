@@ -267,7 +267,7 @@ def _largest(spans: pl.DataFrame, limit: int) -> pl.DataFrame:
 
 
 def _packed(spans: pl.DataFrame, window: Interval) -> pl.DataFrame:
-    """Add a ``lane`` from 0 to each event. A symbol's lanes are adjacent, bars do not overlap."""
+    """Add a ``lane`` from 0. A symbol's lanes are adjacent, bars do not overlap."""
     narrowest_s = window.length_s / _NARROWEST
     ordered = spans.sort("symbol", "since", "until", "family", "legs")
     lanes: list[int] = []

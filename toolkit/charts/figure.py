@@ -148,13 +148,13 @@ class Figure(go.Figure):  # type: ignore[misc]  # plotly ships no types
         return self.drawing_html(carries=True)
 
     def _ipython_display_(self) -> None:
-        """Leave the choice of form to IPython. In its terminal open a browser, as plotly does."""
+        """Leave the form to IPython. In its terminal open a browser, as plotly does."""
         if in_kernel() or ipython_shell() is None:
             raise NotImplementedError
         super()._ipython_display_()
 
     def show(self, *args: Any, **kwargs: Any) -> Any:
-        """Show the figure below the cell. With arguments or outside a kernel, as plotly does."""
+        """Show the figure below the cell, with arguments or outside a kernel as plotly does."""
         if args or kwargs or not in_kernel():
             return super().show(*args, **kwargs)
         return sys.modules["IPython"].display.display(self)

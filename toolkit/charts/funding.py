@@ -185,7 +185,7 @@ def _axes(unit: str) -> dict[str, Any]:
 
 
 def _words(row: dict[str, Any], some: list[str]) -> list[str]:
-    """Format the counts and coverage, then funding and carry, or why one of them is null."""
+    """Format counts and coverage, then funding and carry, or why one is null."""
     counts = ["n", "coverage", *(["n_missed"] if row["n_missed"] else [])]
     known = [name for name in _FIGURES if row.get(name) is not None]
     unknown = [name for name in ("funding_bps", "carry_bps") if row.get(name, 0) is None][:1]

@@ -105,7 +105,7 @@ def _kept_rows(frame: pl.DataFrame, points: int) -> pl.Series:
 
 
 def _extremes(values: pl.DataFrame, share: pl.Series, buckets: int) -> pl.Series:
-    """Return the ends, and per bucket and column the minimum, the maximum and the first null."""
+    """Return the ends, and per bucket and column minimum, maximum and first null."""
     bucketed = values.with_row_index(_ROW).with_columns(
         (share * buckets).floor().clip(upper_bound=buckets - 1).alias(_BUCKET)
     )

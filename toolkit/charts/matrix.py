@@ -377,7 +377,7 @@ def _filled(known: pl.DataFrame) -> pl.DataFrame:
 
 
 def _traces(cells: pl.DataFrame, legs: pl.Series) -> list[go.Heatmap | go.Scatter]:
-    """Draw the cells and the numbers in them. ``legs`` are in the order from the bottom up."""
+    """Draw the cells and their numbers. ``legs`` are from the bottom up."""
     rows, columns = legs.to_list(), legs.reverse().to_list()
     of = {(buy, sell): (value, html(how)) for buy, sell, value, how in cells.iter_rows()}
     values = [[of.get((buy, sell), (None, ""))[0] for sell in columns] for buy in rows]

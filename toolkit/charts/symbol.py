@@ -126,7 +126,7 @@ def symbol_chart(
 def _price_lines(
     prices: pl.DataFrame, shown: str, points: int, view: View
 ) -> dict[str, go.Scatter]:
-    """Draw the prices of each leg, with fewer rows each the more legs there are."""
+    """Draw the prices of each leg, with fewer rows each for more legs."""
     column, hover = "price", "%{y:,.10~g}"
     if shown == "from_median":
         column, hover = "from_median", "%{y:+,.2f} bps"
@@ -196,7 +196,7 @@ def _coloured(lines: dict[str, go.Scatter], rates: dict[str, go.Scatter]) -> lis
 
 
 def _axes(quote: str, shown: str, *, rated: bool, lanes: bool) -> dict[str, Any]:
-    """Lay out the plots over one time axis, with a crosshair through all of them."""
+    """Lay out the plots over one time axis, with one crosshair."""
     price: dict[str, Any] = {"title": {"text": f"price ({quote})"}, "exponentformat": "none"}
     if shown == "from_median":
         price = {"title": {"text": "from median (bps)"}, "zeroline": True}

@@ -270,7 +270,7 @@ class Series(Shown):
 
     @property
     def footnote(self) -> str:
-        """The basis of the series in one line: n, coverage if known, window and source."""
+        """The basis in one line: n, coverage if known, window and source."""
         parts = [basis_text(len(self), self._share())]
         if self.origin.as_of is not None:
             parts.append(f"as of {format_ts(self.origin.as_of)}")

@@ -74,7 +74,7 @@ class HeldPrices:
         return reach >= window.length_s - OPENS_WITHIN_S
 
     def _reach(self, keys: Sequence[str], window: Interval) -> int:
-        """Return the part of a window that all of some streams span (s), 0 if one is not stored."""
+        """Return how much of a window all streams span (s), 0 if one is not stored."""
         if not all(key in self._streams for key in keys):
             return 0
         rows = [self._streams[key] for key in keys]

@@ -205,7 +205,7 @@ class Asked:
 
     @property
     def analyses(self) -> dict[str, Analysis]:
-        """The analyses by name, last those shown elsewhere or without the fees they need."""
+        """The analyses by name, last those shown elsewhere or without their fees."""
         every = analyses(self.family)
         alone = [each for each in every if each.across is None and not _OTHERS & each.takes]
         rows_of = {each.of for each in every}  # one row per event, which others sum up
@@ -239,7 +239,7 @@ def _call(name: str, given: list[str]) -> str:
 
 
 def show_analyses(shell: PageShell, asked: Asked) -> None:
-    """Show the expander. While it is closed nothing is computed, and the link leaves it out."""
+    """Show the expander. A closed one computes nothing, and is not in the link."""
     known = asked.analyses
     if not known:
         return

@@ -26,7 +26,7 @@ _KEEP_S = 600
 
 
 def held_events(held: StoreState) -> Interval:
-    """Return the window from the oldest document of any log to the end of the newest log."""
+    """Return the window from any log's oldest document to the newest log's end."""
     logs = held.logs
     end = -(-max(logs["known_until"].fill_null(logs["served_at"])) // 60) * 60
     first = [ts for ts in logs["first_ts"] if ts is not None]

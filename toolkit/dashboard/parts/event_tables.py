@@ -168,7 +168,7 @@ def peak_column(events: pl.DataFrame, name: str = "peak_bps", *, narrow: bool = 
 
 
 def _peaks(newest: pl.DataFrame, lifecycles: pl.DataFrame) -> pl.DataFrame:
-    """Return the peak and family of each document's lifecycle, the last begun by then."""
+    """Return peak and family of each document's lifecycle, the last begun by then."""
     lives = lifecycles.select("family", "event", "since", "t_close", "peak").sort("since")
     documents = newest.select("family", "event", "ts", "size").with_row_index("row").sort("ts")
     found = documents.join_asof(
@@ -258,7 +258,7 @@ def kind_columns(kinds: pl.DataFrame) -> list[RowColumn]:
 
 
 def _bounds(kinds: pl.DataFrame, figure: str, *names: str) -> list[RowColumn]:
-    """Build the columns of an interval's bounds, which allow for clusters of events."""
+    """Build the columns of an interval's bounds, which allow for clusters."""
     clusters = kinds.select(f"{figure}_cluster", f"{figure}_n_clusters").rows()
     return [
         row_column(
