@@ -95,7 +95,7 @@ def test_a_service_that_is_down_leaves_what_is_held_and_a_load_that_did_not_fini
         main = page.locator("[data-testid=stMain]").inner_text()
         leave(page)
     assert re.search(r"the newest began at .* UTC", main)
-    assert "held" in main
+    assert "Held (%)" in main
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def test_what_is_missing_is_repaired_in_two_clicks(
     heading(page, "Overview")
     hand.click(page.get_by_role("link", name="Data health").first)
     heading(page, "Data health")
-    expect(page.get_by_text("not requested yet")).to_be_visible()
+    expect(page.get_by_role("strong").filter(has_text="not requested yet")).to_be_visible()
     hand.click(page.get_by_role("button", name=re.compile("Repair all")))
     expect(page.get_by_text("Nothing that was requested is missing.")).to_be_visible()
     expect(page.get_by_text(re.compile(r"Repair all: [\d,]+ new"))).to_be_visible()

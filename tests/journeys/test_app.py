@@ -20,7 +20,7 @@ STORE = Path("rail.duckdb")
 TABLES_ALONE = ("spreads", "funding", "alerts", "health")
 """The pages that begin with tables, and draw a chart when one is asked for if at all."""
 NO_PRICES = "What followed is measured on the prices of their legs. None are stored."
-UNPRICED = "What 1 pair is not known for the whole time, as their prices are not stored."
+UNPRICED = "The carry of 1 pair is not known for the whole time, as their prices are not stored."
 SAID = {"events": [NO_PRICES], "funding": [UNPRICED]}
 
 

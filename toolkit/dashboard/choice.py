@@ -210,7 +210,7 @@ class Number(Option):
 class Typed(Option):
     """A text. An empty one is the usual one."""
 
-    def read(self, params: Mapping[str, str], faults: list[Markdown]) -> Any:  # noqa: ARG002
+    def read(self, params: Mapping[str, str], faults: list[Markdown]) -> Any:  # noqa: ARG002 - any text is allowed
         return params.get(self.name, self.usual)
 
     def is_usual(self, value: Any) -> bool:

@@ -134,13 +134,13 @@ BOMBS = {
         ("symbols", "below"),
     ],
 )
-def test_no_answer_of_many_values_takes_more_than_300_mb(way: str, bomb: str) -> None:
+def test_no_answer_of_many_values_takes_more_than_400_mb(way: str, bomb: str) -> None:
     item, number, says = BOMBS[bomb]
     if bomb == "wide":  # as a text, one such character makes each of the others four times as wide
         item = (item % (b"y" * 66_000_000)).replace(b"POO", "\N{PILE OF POO}".encode())
     peak_mb, found = peak_of(page(item, number), way)
     assert says in found
-    assert peak_mb <= 300
+    assert peak_mb <= 400
 
 
 @pytest.mark.slow
