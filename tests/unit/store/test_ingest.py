@@ -141,6 +141,18 @@ def test_the_edge_is_that_of_the_last_load_and_of_its_last_page(
     assert sizes(store)["edge"] == 1
 
 
+def test_an_answer_without_rows_in_the_same_batch_leaves_the_newest_row_the_newest(
+    store: Store, page: Callable
+) -> None:
+    writer, batch = StoreWriter(store), Batch()
+    batch.add(PRICE, page([]), Interval(1, 2), Edge(1000, 10, None, 60, tail_ts=940))
+    batch.add(PRICE, page([]), Interval(0, 1), Edge(1000, 10, None, 60))
+    writer.commit(writer.start_load(ORIGIN), batch)
+    edge = store.ledger()[PRICE].edge
+    assert edge is not None
+    assert edge.tail_ts == 940
+
+
 @pytest.mark.parametrize(
     ("spoil", "error"),
     [

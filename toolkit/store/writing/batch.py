@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import polars as pl
 
@@ -176,6 +176,9 @@ class Batch:
         self._answer(snapshot.log, None, edge)
 
     def _answer(self, stream: Stream, answered: Answered | None, edge: Edge) -> None:
+        if stream in self.edges:  # an answer without rows leaves the newest row the newest
+            ends = (self.edges[stream].tail_ts, edge.tail_ts)
+            edge = replace(edge, tail_ts=max((ts for ts in ends if ts is not None), default=None))
         self.edges[stream] = edge
         if answered is not None:
             self.answered.setdefault(stream, []).append(answered)
