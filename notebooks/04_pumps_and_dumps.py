@@ -91,7 +91,7 @@ events.placebo(detected, prices).select(
 ).rename({"horizon_s": "horizon_min"})
 
 # %% [markdown]
-# ## How much is given back?
+# ## How much is retraced?
 #
 # `retraced_pct` is 0 at the most extreme price since the event, and 100 at the price an hour before
 # it. `went_on_pct` is the share of events whose price continued in the same direction. The last two

@@ -496,7 +496,7 @@ class EventAnalyses(Series, metaclass=ABCMeta):
         max_stale_s: int | None = None,
         on: Trajectory | str | None = None,
     ) -> Result:
-        """Compute how far prices went on after pumps and dumps, and which share they gave back.
+        """Measure returns after pumps and dumps, and the share of the move that was retraced.
 
         Formula, columns, errors and an example: `toolkit.statistics.events.follow_through`.
 

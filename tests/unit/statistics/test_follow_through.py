@@ -1,4 +1,4 @@
-"""What prices gave back after pumps: by a loop over events, and on pumps that are known."""
+"""Retracement after pumps: by a loop over events, and on pumps that are known."""
 
 from __future__ import annotations
 

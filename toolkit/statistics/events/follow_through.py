@@ -59,7 +59,7 @@ SHOWN = (
     "events.follow_through",
     SHOWN,
     key=("symbol", "trajectory", "direction", "horizon_s"),
-    title="How far {of} went on after {families} events",
+    title="How far {of} continued after {families} events",
     about="""
         A return is that of the price after a pump, and its opposite after a dump. With --on
         it is that price around all events of its symbol.
@@ -87,11 +87,11 @@ def follow_through(
     known_after_s: int | None = None,
     max_stale_s: int | None = None,
 ) -> pl.DataFrame:
-    """Compute how far prices went on after pumps and dumps, and which share they gave back.
+    """Measure returns after pumps and dumps, and the share of the move that was retraced.
 
     ``events`` and ``values`` are those of `study`. Returns are 1e4 ln(P(t) / P(start)) times the
-    ``direction`` (1 pump, -1 dump), from the first price known after the event: positive went on
-    the event's way. An event that follows another of its trajectory by less than the longest
+    ``direction`` (1 pump, -1 dump), from the first price known after the event: positive where it
+    moved on in the event's direction. An event that follows another of its trajectory by less than the longest
     horizon is left out. To group by size use the magnitude at detection.
 
     With ``from_detection`` paths start at the price known at the event, so the move that triggered
