@@ -91,8 +91,8 @@ def follow_through(
 
     ``events`` and ``values`` are those of `study`. Returns are 1e4 ln(P(t) / P(start)) times the
     ``direction`` (1 pump, -1 dump), from the first price known after the event: positive where it
-    moved on in the event's direction. An event that follows another of its trajectory by less than the longest
-    horizon is left out. To group by size use the magnitude at detection.
+    moved on in the event's direction. An event that follows another of its trajectory by less than
+    the longest horizon is left out. To group by size use the magnitude at detection.
 
     With ``from_detection`` paths start at the price known at the event, so the move that triggered
     it is included, and columns are named return_from_detection_median_log_bps and so on.
