@@ -181,6 +181,7 @@ def test_a_lag_between_the_times_of_bars_has_no_correlation_and_steps_are_the_de
     bars = pl.DataFrame({"trajectory": "a", "ts": range(0, 12_000, 60), **prices})
     found = hayashi_yoshida(bars.filter(pl.col("ts") % 420 > 0), lags_s=[30, 60])
     assert found["correlation_reason"].to_list() == [None, *["step_too_coarse"] * 2, None]
+    assert found["covariance"].is_null().to_list() == [False, True, True, False]
     assert hayashi_yoshida(bars)["lag_s"].to_list() == [
         *(-600, -300, -120, -60, 0),
         *(60, 120, 300, 600),

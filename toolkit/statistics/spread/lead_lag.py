@@ -330,7 +330,8 @@ def hayashi_yoshida(
 
     References
     ----------
-    Hayashi, T. and Yoshida, N. (2005), Bernoulli 11.
+    Hayashi, T. and Yoshida, N. (2005), On covariance estimation of non-synchronously observed
+    diffusion processes, Bernoulli 11.
 
     Examples
     --------
@@ -372,7 +373,8 @@ def hayashi_yoshida(
     )
     correlation = pl.when(reason.is_null()).then(pl.col("covariance") / pl.col("scale"))
     return figures.select(
-        *figures.columns[:5],
+        *figures.columns[:4],
+        pl.when(~pl.col("between")).then("covariance").alias("covariance"),
         correlation.alias("correlation"),
         reason.alias("correlation_reason"),
         *question.columns,
