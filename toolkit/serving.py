@@ -20,6 +20,7 @@ from starlette.concurrency import run_in_threadpool
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from toolkit.errors import InputError, UnavailableError
+from toolkit.interrupts import later_interrupt
 
 _LET_IN = 5  # rounds of the loop, more than an accepted socket takes to become a connection
 _LEAST_BYTES_A_SECOND = 1_000
@@ -178,9 +179,10 @@ def run_in_thread(settings: ServerSettings, host: str, port: int) -> Iterator[st
         thread = threading.Thread(
             target=_run_whole, args=(server, listener), name="rail-service", daemon=True
         )
-        thread.start()
-        atexit.register(thread.join)
         try:
+            with later_interrupt():  # a thread that nobody joins ends the process with status 1
+                thread.start()
+                atexit.register(thread.join)
             while not accepting.wait(0.05):
                 if not thread.is_alive():
                     raise UnavailableError("the service did not start", url=base_url)

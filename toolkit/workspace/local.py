@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Self
 from toolkit.cards import counted
 from toolkit.errors import ExchangeError, ExchangeOutageError, StoppedError
 from toolkit.foreign import plain
+from toolkit.interrupts import later_interrupt
 from toolkit.market import Symbol, format_ts
 from toolkit.market.venues import canonical
 
@@ -313,7 +314,7 @@ def simulated_service(seed: int = DEFAULT_SEED, *, port: int = 0) -> AbstractCon
     ...     base_url.startswith("http://127.0.0.1:"), same == base_url
     (True, True)
     """
-    with needs_extra("service"):
+    with needs_extra("service"), later_interrupt():  # an import can swallow a Ctrl-C
         from toolkit.service import Simulated  # noqa: PLC0415 - see above
 
     return _service_of(seed, seed, lambda: contextlib.nullcontext(Simulated(seed)), port)
@@ -337,7 +338,7 @@ def _service_of(
     market: Callable[[], AbstractContextManager[MarketSource]],
     port: int,
 ) -> Iterator[str]:
-    with needs_extra("service"):
+    with needs_extra("service"), later_interrupt():  # see above
         from toolkit.service import Config, running  # noqa: PLC0415 - see above
 
     with _sharing:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from numpy.random import Generator, Philox
 from numpy.typing import NDArray
 
 from toolkit.errors import InputError
@@ -73,11 +74,11 @@ class RandomStream:
     seed: int
     name: str
 
-    def at(self, index: int) -> np.random.Generator:
+    def at(self, index: int) -> Generator:
         """Return a fresh generator for an index of 0 or more: a day, an hour, a slot."""
         digest = hashlib.blake2b(f"{self.seed}:{self.name}".encode(), digest_size=16).digest()
         key, counter = np.frombuffer(digest, "<u8"), np.array([0, 0, 0, index], np.uint64)
-        return np.random.Generator(np.random.Philox(key=key, counter=counter))
+        return Generator(Philox(key=key, counter=counter))
 
     def under(self, name: str) -> RandomStream:
         """Return the stream of a part, unrelated to this one's own numbers."""
