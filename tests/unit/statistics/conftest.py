@@ -22,6 +22,11 @@ FUNDING = {
 Leg = Sequence[tuple[float, float, int | None]]  # hours after MIDNIGHT, rate, declared interval
 
 
+def only(result: pl.DataFrame) -> dict:
+    assert result.height == 1
+    return result.row(0, named=True)
+
+
 @pytest.fixture
 def series() -> Callable[..., pl.DataFrame]:
     """A frame of one trajectory: values a step apart, or at the times given."""

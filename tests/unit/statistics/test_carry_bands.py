@@ -46,12 +46,6 @@ def holdings(paths: np.ndarray, horizon_h: int, every_h: int) -> tuple[np.ndarra
     return entries * HOUR, level[:, (entries + horizon_h) // 8] - level[:, entries // 8]
 
 
-def test_an_interval_of_independent_entries_is_too_narrow():
-    ts, values = holdings(rates(0.7, 270, 300, 20261123), 24, 4)
-    reach = 1.96 * values.std(axis=1) / np.sqrt(ts.size)
-    assert (np.abs(values.mean(axis=1)) <= reach).mean() < 0.6
-
-
 def test_the_band_moves_and_scales_with_the_values_and_is_the_same_each_time():
     ts, (values,) = holdings(rates(0.5, 300, 1, 1), 24, 4)
     asked = (24 * HOUR, 4 * HOUR, SHORT)

@@ -131,22 +131,6 @@ def test_made_up_legs_of_every_kind_agree_with_the_hours() -> None:
     assert check_every_pair_and_window(legs, pairwise(months(2024, 2025)[:5])) > 40
 
 
-def test_the_sign_of_a_pair_is_that_of_the_hours_both_cover() -> None:
-    """One leg ends early, and the other one was cheap only then."""
-    rng = np.random.default_rng(12)
-    short = made_up(8, 0, rng, holes=0, days=30)
-    long = made_up(8, 0, rng, holes=0, days=60).with_columns(
-        rate=pl.when(pl.int_range(pl.len()) < short.height).then(1e-5).otherwise(9e-4)
-    )
-    short = short.with_columns(rate=pl.lit(1e-4))
-    start, end = long["ts"].min() - 8 * HOUR, long["ts"].max()
-    frame = joined(short, long, "a")
-    row = funding.summary(frame, start, end, min_coverage=0.4).row(0, named=True)
-    assert row["funding_apr_pct"] == pytest.approx(100 * 1095 * -9e-5)
-    assert (row["buy_coverage"], row["sell_coverage"], row["coverage"]) == (0.5, 1.0, 0.5)
-    assert funding.summary(frame, start, end)["funding_reason"].to_list() == ["low_coverage"]
-
-
 def recorded(real_data: Path) -> pl.DataFrame:
     rows = pl.read_parquet(real_data / "funding.parquet")
     return rows.select(
@@ -191,29 +175,3 @@ def test_real_uneven_pairs_have_the_rate_of_their_common_hours(real_data: Path) 
         (row,) = funding.summary(frame, *window, min_coverage=0).to_dicts()
         assert round(row["funding_apr_pct"], 2) == apr
         assert funding.summary(frame, *window)["funding_reason"].to_list() == ["low_coverage"]
-
-
-def test_no_real_settlement_is_taken_for_a_rate_in_force(real_data: Path) -> None:
-    rows = recorded(real_data)
-    for key in rows.select("symbol", "exchange").unique().rows():
-        leg = one_leg(rows, symbol=key[0], exchange=key[1])
-        found = funding.intervals(joined(leg.head(0), leg, "a"))
-        assert found["ts"].to_list() == leg["ts"].to_list()
-        assert found["interval_hours"].to_list() == leg["hours"].to_list()
-
-
-@pytest.mark.slow
-def test_a_sum_over_each_legs_own_hours_had_six_of_48_real_signs_wrong(real_data: Path) -> None:
-    rows = recorded(real_data)
-    wrong = []
-    for base in ("BTC", "ETH"):
-        buy = one_leg(rows, symbol=f"{base}_USDT", exchange="BINANCE")
-        sell = one_leg(rows, symbol=f"{base}_USDC", exchange="HYPERLIQUID")
-        frame = joined(buy, sell, base)
-        bounds = [*months(2024, 2026), months(2026, 2027)[0]]
-        for start, end in pairwise(bounds):
-            received = pl.col("ts").is_between(start, end, closed="right")
-            own_hours = sell.filter(received)["rate"].sum() - buy.filter(received)["rate"].sum()
-            row = funding.summary(frame, start, end, min_coverage=0).row(0, named=True)
-            wrong.append((own_hours > 0) != (row["funding_apr_pct"] > 0))
-    assert (sum(wrong), len(wrong)) == (6, 48)

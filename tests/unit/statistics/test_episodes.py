@@ -129,28 +129,6 @@ def test_episodes_equal_a_loop_over_the_observations(
     assert seen > (40 if absolute else 15)
 
 
-@pytest.mark.parametrize("absolute", [False, True])
-def test_without_hysteresis_episodes_are_the_runs_above_the_threshold(
-    absolute, autoregressive, series
-):
-    values = 20 * autoregressive(0.8, 3000, seed=1)[0]
-    frame = series(values, ts=60 * np.arange(3000))
-    found = episodes(frame, 0, 180_000, enter_bps=25, absolute=absolute)
-    sizes = np.abs(values) if absolute else values
-    above = np.concatenate([[False], sizes >= 25, [False]])
-    edges = np.flatnonzero(above[1:] != above[:-1])
-    assert found["start_ts"].to_list() == (60 * edges[::2]).tolist()
-    assert found["n"].to_list() == (edges[1::2] - edges[::2]).tolist()
-    assert found["n"].sum() == (sizes >= 25).sum()
-
-
-def test_an_episode_that_meets_a_gap_is_censored_and_not_ended(series):
-    frame = series([0, 50, 50, 50, 50, 0.0], ts=[0, 60, 120, 1000, 1060, 1120])
-    found = episodes(frame, 0, 1180, enter_bps=40)
-    columns = ("start_ts", "end_ts", "censored_left", "censored_right")
-    assert found.select(columns).rows() == [(60, 120 + 180, False, True), (1000, 1120, True, False)]
-
-
 def test_episodes_on_the_edges_of_the_window_are_censored(series):
     frame = series([50.0] * 10, ts=list(range(0, 600, 60)))
     row = episodes(frame, 60, 540, enter_bps=40).row(0, named=True)
@@ -160,47 +138,11 @@ def test_episodes_on_the_edges_of_the_window_are_censored(series):
     assert (row["coverage"], row["n"]) == (1.0, 8)
 
 
-def test_short_interruptions_are_bridged_and_gaps_in_the_data_are_not(series):
-    values = [50, 0, 50, 0, 0, 50, 50, 50.0]
-    frame = series([0, *values], ts=[0, 60, 120, 180, 240, 300, 360, 420, 900])
-    apart = episodes(frame, 0, 960, enter_bps=40)
-    assert apart["start_ts"].to_list() == [60, 180, 360, 900]
-    bridged = episodes(frame, 0, 960, enter_bps=40, merge_gap_s=60)
-    assert bridged["start_ts"].to_list() == [60, 360, 900]
-    assert bridged["area_bps_h"][0] == pytest.approx(50 * 120 / 3600)
-    longer = episodes(frame, 0, 960, enter_bps=40, merge_gap_s=100_000)
-    assert longer["start_ts"].to_list() == [60, 900]
-
-
 def test_a_single_observation_stands_for_no_known_time(series):
     row = episodes(series([50.0], ts=[60]), 0, 600, enter_bps=40).row(0, named=True)
     assert (row["duration_s"], row["censored_right"]) == (0, True)
     assert (row["coverage"], row["observed_share"]) == (None, None)
     assert row["coverage_reason"] == "too_few"
-
-
-def many(autoregressive) -> pl.DataFrame:
-    paths = 10 * autoregressive(0.95, 300, seed=2, paths=30)
-    kept = np.random.default_rng(1).random(paths.size) > 0.05
-    return pl.DataFrame(
-        {
-            "trajectory": np.repeat([f"t{k:02}" for k in range(30)], 300),
-            "ts": np.tile(60 * np.arange(300), 30),
-            "spread_log_bps": paths.ravel(),
-        }
-    ).filter(kept)
-
-
-def test_many_trajectories_give_what_each_gives_alone_in_any_order_of_rows(autoregressive):
-    frame = many(autoregressive)
-    options = {"enter_bps": 30, "leave_bps": 10, "merge_gap_s": 120, "absolute": True}
-    whole = episodes(frame, 0, 18_000, **options)
-    shuffled = frame.sample(fraction=1, shuffle=True, seed=3)
-    assert episodes(shuffled.lazy(), 0, 18_000, **options).equals(whole)
-    parts = frame.partition_by("trajectory", maintain_order=True)
-    assert pl.concat(episodes(part, 0, 18_000, **options) for part in parts).equals(whole)
-    empty = episodes(frame.clear(), 0, 18_000, **options)
-    assert (empty.height, empty.schema) == (0, whole.schema)
 
 
 @pytest.mark.parametrize("absolute", [False, True])
@@ -232,21 +174,6 @@ def test_the_threshold_itself_is_above_with_its_sign_and_on_both_sides_where_siz
     assert "time_above_share" not in row
     assert episodes(frame, 0, 240, enter_bps=40)["start_ts"].to_list() == [0]
     assert episodes(frame, 0, 240, enter_bps=40, absolute=True)["n"].to_list() == [2]
-
-
-def test_a_pair_has_the_time_above_of_one_side_as_held_and_of_the_other_turned_round(
-    autoregressive, series
-):
-    values = 20 * autoregressive(0.9, 2000, seed=3)[0]
-    ts = 60 * np.arange(2000)
-    sides = [
-        time_above(series(sign * values, ts=ts), 0, 120_000, threshold_bps=20)["time_above_share"]
-        for sign in (1, -1)
-    ]
-    both = time_above(series(values, ts=ts), 0, 120_000, threshold_bps=20, absolute=True)[
-        "time_abs_above_share"
-    ]
-    assert sides[0].item() + sides[1].item() == pytest.approx(both.item(), rel=1e-12)
 
 
 def test_time_above_that_cannot_be_had_says_why(series):

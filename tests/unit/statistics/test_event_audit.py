@@ -35,35 +35,33 @@ def market(rng, names=NAMES, bars=BARS, *, first=50, least=2, apart=200):
     return pl.concat(rows), truth
 
 
+def minutes(values: list[float]) -> pl.DataFrame:
+    """Spreads of minutes of one trajectory."""
+    ts = STEP * np.arange(len(values))
+    return pl.DataFrame({"trajectory": NAMES[0], "ts": ts, "spread_bps": values})
+
+
 def log(truth, known_until=END):
     """Lives of events as `event_lifecycles` gives them."""
     rows = [
-        {
-            "family": "spread",
-            "event": f"event {number}",
-            "symbol": name.partition(":")[0],
-            "legs": "X.spot → Y.spot",
-            "t_open": opened,
-            "t_close": closed,
-            "peak": peak / 100,
-            "known_until": known_until,
-        }
+        (f"event {number}", name.partition(":")[0], opened, closed, peak / 100)
         for number, (name, opened, closed, peak) in enumerate(truth)
     ]
-    return pl.DataFrame(rows)
+    frame = pl.DataFrame(rows, ["event", "symbol", "t_open", "t_close", "peak"], orient="row")
+    return frame.with_columns(
+        family=pl.lit("spread"),
+        legs=pl.lit("X.spot → Y.spot"),
+        known_until=pl.lit(known_until, pl.Int64),
+    )
 
 
-def test_a_log_that_is_true_is_found_to_be():
+def test_a_log_that_is_true_is_found_to_be_with_an_error_of_0_without_a_sign():
     spreads, truth = market(np.random.default_rng(41))
-    row = audit(audited(log(truth), spreads, 0, END, enter_bps=50)).row(0, named=True)
+    rows = audited(log(truth), spreads, 0, END, enter_bps=50)
+    row = audit(rows).row(0, named=True)
     assert (row["precision"], row["recall"]) == (1.0, 1.0)
     assert row["n_events"] == row["n_episodes"] == row["n_delays"] == len(truth)
     assert (row["delay_median_s"], row["peak_error_median_pct"]) == (0, pytest.approx(0))
-
-
-def test_sizes_that_differ_by_rounding_alone_have_an_error_of_0_without_a_sign():
-    spreads, truth = market(np.random.default_rng(41))
-    rows = audited(log(truth), spreads, 0, END, enter_bps=50)
     just_below = rows.with_columns(event_peak_pct=pl.col("episode_peak_pct") - 1e-12)
     assert str(audit(just_below)["peak_error_median_pct"].item()) == "0.0"
 
@@ -108,7 +106,6 @@ def test_episodes_after_the_log_ended_are_not_held_against_it():
     spreads, truth = market(np.random.default_rng(44))
     half = END // 2
     lives = log([each for each in truth if each[1] < half], known_until=half)
-    rows = audited(lives, spreads, 0, END, enter_bps=50)
     later = lives.head(1).with_columns(family=pl.lit("splash"), known_until=pl.lit(END))
     lives = pl.concat([lives, later], how="vertical_relaxed")  # the log of another family
     rows = audited(lives, spreads, 0, END, enter_bps=50)
@@ -138,23 +135,14 @@ def test_episodes_in_a_gap_of_the_log_count_neither_for_nor_against_it():
 
 
 def test_an_episode_whose_beginning_was_not_seen_counts_for_no_recall_with_its_event_either():
-    spreads = pl.DataFrame(
-        {
-            "trajectory": NAMES[0],
-            "ts": [60 * k for k in range(6)],
-            "spread_bps": [80.0] * 3 + [1.0] * 3,
-        }
-    )
+    spreads = minutes([80.0] * 3 + [1.0] * 3)
     row = audit(audited(log([(NAMES[0], 70, 200, 80.0)]), spreads, 0, 360, enter_bps=50))
     assert row.select("precision", "n_episodes", "n_episodes_judged").row(0) == (1.0, 1, 0)
 
 
 @pytest.mark.parametrize("leave_bps", [None, 20])
 def test_an_episode_ends_where_the_spread_turns_to_the_other_side(leave_bps):
-    values = [10.0, 80.0, -120.0, -110.0, 70.0, 10.0]
-    spreads = pl.DataFrame(
-        {"trajectory": NAMES[0], "ts": [60 * k for k in range(6)], "spread_bps": values}
-    )
+    spreads = minutes([10.0, 80.0, -120.0, -110.0, 70.0, 10.0])
     lives = log([(NAMES[0], 120, 180, 80.0), (NAMES[0], 300, 360, 70.0)])
     rows = audited(lives, spreads, 0, 360, enter_bps=50, leave_bps=leave_bps, slack_s=0)
     assert rows.select("found_in", "episode_start", "episode_end", "delay_s").rows() == [
@@ -165,10 +153,7 @@ def test_an_episode_ends_where_the_spread_turns_to_the_other_side(leave_bps):
 
 def test_an_event_from_before_the_window_or_of_a_gap_may_be_open_until_it_closes():
     high = [5, 8, 11, 16, 19, 30, 40]  # bars of 80 bps
-    values = [80.0 if bar in high else 10.0 for bar in range(60)]
-    spreads = pl.DataFrame(
-        {"trajectory": NAMES[0], "ts": [60 * k for k in range(60)], "spread_bps": values}
-    )
+    spreads = minutes([80.0 if bar in high else 10.0 for bar in range(60)])
     before = [(NAMES[0], -100, 400, 80.0)]  # until after the first episode
     alone = audited(log(before), spreads, 0, 3_600, enter_bps=50, slack_s=0)
     assert alone["audit_reason"].to_list() == ["still_open"] + ["missed"] * 6
@@ -177,26 +162,28 @@ def test_an_event_from_before_the_window_or_of_a_gap_may_be_open_until_it_closes
     held = {"family": ["spread"] * 2, "start_ts": [0, 1_150], "end_ts": [900, 3_600]}
     found = audited(lives, spreads, 0, 3_600, held=pl.DataFrame(held), enter_bps=50, slack_s=0)
     by_start = dict(found.select("episode_start", "audit_reason").iter_rows())
-    reasons = [by_start[60 * (bar + 1)] for bar in high]
-    expected = ["still_open", "still_open", "missed", None, "still_open", "missed", "missed"]
-    assert reasons == expected
+    assert [by_start[60 * (bar + 1)] for bar in high] == [
+        *("still_open", "still_open", "missed", None),
+        *("still_open", "missed", "missed"),
+    ]
     assert audit(found).select("n_episodes", "n_episodes_judged", "n_seen").row(0) == (7, 3, 0)
 
 
 def test_one_event_of_several_episodes_counts_each_of_them_once():
-    values = [10.0, 80.0, 10.0, 80.0, 10.0, 80.0, 10.0, 10.0]
-    spreads = pl.DataFrame(
-        {"trajectory": NAMES[0], "ts": [60 * k for k in range(8)], "spread_bps": values}
-    )
+    spreads = minutes([10.0, 80.0, 10.0, 80.0, 10.0, 80.0, 10.0, 10.0])
     lives = log([(NAMES[0], 130, 300, 80.0), (NAMES[0], 390, 400, 80.0)])
     row = audit(audited(lives, spreads, 0, 480, enter_bps=50, slack_s=0)).row(0, named=True)
     assert (row["n_events"], row["n_episodes"], row["n_seen"]) == (2, 3, 3)
     assert (row["precision"], row["recall"], row["n_delays"]) == (1.0, 1.0, 2)
 
 
-def test_without_a_threshold_it_is_the_smallest_event_and_none_is_refused():
+def test_without_a_threshold_it_is_the_smallest_event_and_groups_are_those_of_a_column():
     spreads, truth = market(np.random.default_rng(45))
     rows = audited(log(truth), spreads, 0, END)
+    found = audit(rows, by="trajectory")
+    assert (found["trajectory"].to_list(), found["n_events"].sum()) == (NAMES, len(truth))
+    with pytest.raises(InputError, match="by"):
+        audit(rows, by="plan")
     assert rows["enter_bps"][0] == pytest.approx(min(each[3] for each in truth))
     with pytest.raises(InputError, match="no event has a size"):
         audited(log(truth).clear(), spreads, 0, END)
@@ -204,16 +191,6 @@ def test_without_a_threshold_it_is_the_smallest_event_and_none_is_refused():
     row = audit(nothing).row(0, named=True)
     assert (row["precision"], row["precision_reason"]) == (None, "empty")
     assert (row["recall"], row["n_episodes"]) == (0.0, len(truth))
-
-
-def test_groups_are_those_of_a_column():
-    spreads, truth = market(np.random.default_rng(46))
-    rows = audited(log(truth), spreads, 0, END, enter_bps=50)
-    found = audit(rows, by="trajectory")
-    assert found["trajectory"].to_list() == NAMES
-    assert found["n_events"].sum() == len(truth)
-    with pytest.raises(InputError, match="by"):
-        audit(rows, by="plan")
 
 
 def funded(values: list[float], every_h: int) -> pl.DataFrame:
@@ -279,12 +256,7 @@ def test_a_log_of_splashes_is_held_to_moves_of_prices_each_way():
     missed = found.filter(audit_reason="missed")
     assert missed["trajectory"].to_list() == [f"{name}:dump", f"{name}:pump"]
     short = audited(lives, prices, 0, 100 * STEP, move_s=60, **options)
-    assert short["episode_end"].drop_nulls().to_list() == [
-        42 * STEP,
-        82 * STEP,
-        22 * STEP,
-        62 * STEP,
-    ]
+    assert short["episode_end"].drop_nulls().to_list() == [at * STEP for at in (42, 82, 22, 62)]
 
 
 def test_of_prices_that_are_too_far_apart_a_splash_is_not_judged():
@@ -388,21 +360,21 @@ def documents(
     for number, (name, opened, closed, size) in enumerate(events):
         written = [("spread.opened", opened)]
         written += [] if rng.random() < lost_closes else [("spread.closed", max(closed, opened))]
-        rows += [
-            (f"s{number}", name.partition(":")[0], kind, ts, size / 100) for kind, ts in written
-        ]
-    frame = pl.DataFrame(
-        rows, schema=["event_id", "symbol", "event_type", "ts", "magnitude_pct"], orient="row"
-    )
+        symbol = name.partition(":")[0]
+        rows += [(f"s{number}", symbol, kind, ts, size / 100) for kind, ts in written]
+    columns = ["event_id", "symbol", "event_type", "ts", "magnitude_pct"]
+    frame = pl.DataFrame(rows, columns, orient="row")
     legs = {"buy_exchange": "X", "buy_market": "spot", "sell_exchange": "Y", "sell_market": "spot"}
     return (
         frame.filter(pl.col("ts") < known_until)
         .sort("ts", maintain_order=True)
-        .with_columns(pl.lit("spread").alias("family"), pl.lit(None, pl.String).alias("lifecycle"))
-        .with_columns(pl.lit(value).alias(leg) for leg, value in legs.items())
-        .with_columns(ts_ms=pl.col("ts") * 1_000 + 7)
-        .with_row_index("arrival")
-        .with_columns(pl.col("arrival").cast(pl.Int64))
+        .with_columns(
+            *(pl.lit(value).alias(leg) for leg, value in legs.items()),
+            family=pl.lit("spread"),
+            lifecycle=pl.lit(None, pl.String),
+            ts_ms=pl.col("ts") * 1_000 + 7,
+            arrival=pl.int_range(pl.len()),
+        )
     )
 
 

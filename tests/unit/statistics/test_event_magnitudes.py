@@ -58,14 +58,6 @@ def test_the_tail_of_sizes_is_that_of_spreads_of_these_sizes_at_these_times():
         assert beyond == spread[f"spread_tail_{percent}pct_x_min_log_bps"]
 
 
-def test_of_sizes_with_a_known_tail_the_index_is_found_within_its_error():
-    sizes = np.random.default_rng(23).pareto(2.5, 40_000) + 1  # exact power law from 1 on
-    row = magnitudes(sized(sizes)).row(0, named=True)
-    for percent in (1, 2, 5, 10):
-        off = row[f"tail_{percent}pct_index"] - 2.5
-        assert abs(off) < 4 * row[f"tail_{percent}pct_error"]
-
-
 def test_few_events_have_no_tail_and_none_no_size():
     few = magnitudes(sized(np.arange(1.0, 31.0))).row(0, named=True)
     assert few["size_median_pct"] == 15.5

@@ -102,13 +102,6 @@ def test_the_move_by_which_events_were_detected_is_nothing_that_follows():
     assert since["p_value"].item() < 0.02
 
 
-def test_what_follows_events_is_found():
-    rng = np.random.default_rng(22)
-    ts = times(rng)
-    found = placebo(events_at(ts), walk(rng, jumps=ts), horizons_s=[300], runs=199)
-    assert found["p_value"].item() < 0.02
-
-
 def test_few_events_have_no_p_value_and_none_no_mean():
     rng = np.random.default_rng(23)
     bars = walk(rng)

@@ -222,20 +222,6 @@ def test_a_bar_is_entered_at_its_end_and_none_that_ended_with_the_opening(delay_
     assert (found["entry_spread_log_bps"] == 120).all()
 
 
-@pytest.mark.slow
-def test_no_row_after_the_exit_and_none_before_the_entry_changes_a_position():
-    rng = np.random.default_rng(5)
-    spreads, rows = spreads_of(rng), drawn(rng, 200)
-    found = positions(events_of(rows), spreads, delays_s=[60], limit_s=900, exit_bps=70.0)
-    for row in found.drop_nulls("gross_bps").head(40).iter_rows(named=True):
-        inside = pl.col("ts").is_between(row["entry_ts"] - 60, row["exit_ts"] - 60)
-        moved = pl.when(inside).then("spread_log_bps").otherwise(pl.col("spread_log_bps") - 1e3)
-        other = spreads.with_columns(moved.alias("spread_log_bps"))
-        event = events_of(rows).filter(event=row["event"])
-        again = positions(event, other, delays_s=[60], limit_s=900, exit_bps=70.0)
-        assert again["gross_bps"].item() == row["gross_bps"]
-
-
 def test_the_same_position_the_other_way_round_pays_the_opposite():
     rng = np.random.default_rng(6)
     ts = 60 * np.arange(1_600)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import polars as pl
 import pytest
@@ -132,26 +130,6 @@ def test_a_league_without_groups_and_of_groups_of_another_type_is_refused():
         league(counted([1, 2]), [])
     with pytest.raises(InputError, match="all_groups: 'no symbol"):
         league(counted([1, 2]), ["symbol"], all_groups=pl.DataFrame({"family": ["spread"]}))
-
-
-@pytest.mark.slow
-def test_shrunk_intervals_hold_the_true_rates_and_miss_them_by_less():
-    """50 leagues of 60 symbols with rates of a gamma distribution: 3,000 intervals."""
-    rng = np.random.default_rng(7)
-    groups = pl.DataFrame({"family": ["spread"] * 60, "symbol": [f"S{k:03}" for k in range(60)]})
-    inside, raw, drawn = [], [], []
-    for _ in range(50):
-        true = rng.gamma(2.0, 3.0, 60)
-        counts = rng.poisson(true)
-        found = league(counted(counts), ["symbol"], all_groups=groups).sort("symbol")
-        lower, upper = (found[f"rate_shrunk_{end}_per_day"] for end in ("lower", "upper"))
-        inside.append(((lower <= true) & (upper >= true)).mean())
-        raw.append(np.mean((counts - true) ** 2))
-        drawn.append(np.mean((found["rate_shrunk_per_day"].to_numpy() - true) ** 2))
-    errors = f"error {np.mean(drawn):.2f} of {np.mean(raw):.2f}"
-    sys.stdout.write(f"\n{np.mean(inside):.3f} covered, {errors}\n")
-    assert 0.93 < np.mean(inside) < 0.97
-    assert np.mean(drawn) < 0.85 * np.mean(raw)
 
 
 @pytest.mark.parametrize("times", [[3 * DAY], [DAY, 5 * DAY], [10, 2 * DAY, 6 * DAY]])

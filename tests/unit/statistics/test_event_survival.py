@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 
 import numpy as np
@@ -129,15 +128,9 @@ def test_the_order_of_rows_changes_nothing_and_the_unit_of_time_scales_every_fig
     assert found["n"].sum() == survival(frame)["n"].item()
     apart = log_rank(frame.reverse(), "symbol")["chi_square"].item()
     assert apart == pytest.approx(log_rank(frame, "symbol")["chi_square"].item(), rel=1e-12)
-
-
-def test_the_order_of_rows_changes_no_bit_of_the_band_of_a_curve():
-    durations, observed, entries = some_lives(5, late=True)
-    names = [f"S{(7 * k) % 12}" for k in range(len(durations))]
-    frame = lives(np.ceil(durations), observed, entries, symbol=names)
-    found = survival_curve(frame)
+    curve = survival_curve(frame)
     for seed in range(5):
-        assert survival_curve(frame.sample(fraction=1, shuffle=True, seed=seed)).equals(found)
+        assert survival_curve(frame.sample(fraction=1, shuffle=True, seed=seed)).equals(curve)
 
 
 def test_kinds_are_counted_apart_and_those_without_an_age_are_not_used():
@@ -145,11 +138,9 @@ def test_kinds_are_counted_apart_and_those_without_an_age_are_not_used():
         pl.Series("kind", ["closed", "open", "reopened", "closed"])
     )
     orphans = frame.head(2).with_columns(
-        pl.lit(None, pl.Int64).alias("t_open"),
-        pl.lit(None, pl.Float64).alias("duration_s"),
-        pl.lit(None, pl.Float64).alias("entry_s"),
+        pl.when(False).then(pl.col("t_open", "duration_s", "entry_s")),
         pl.Series("kind", ["orphan_close", "orphan_update"]),
-        pl.lit(0, pl.Int64).alias("observed"),
+        observed=pl.lit(0, pl.Int64),
     )
     row = survival(pl.concat([frame, orphans])).row(0, named=True)
     names = ("n", "closed", "open", "reopened", "orphans", "n_lives", "n_ended", "cut")
@@ -159,11 +150,11 @@ def test_kinds_are_counted_apart_and_those_without_an_age_are_not_used():
 def test_an_event_is_watched_up_to_the_next_gap_of_its_log():
     held = pl.DataFrame(
         {
-            "family": ["spread"] * 3 + ["splash"],
-            "start_ts": [START + 500, START, START + 400, START],
-            "end_ts": [START + 2_000, START + 450, START + 700, END],
+            "family": ["spread"] * 2 + ["splash"],
+            "start_ts": [START, START + 400, START],
+            "end_ts": [START + 450, START + 700, END],
         }
-    ).filter(pl.col("start_ts") != START + 500)
+    )
     opened = [START + 100, START + 600, START + 300, START + 900, START - 50]
     frame = lives([200.0, 400.0, 300.0, 50.0, 60.0], [1, 1, 1, 1, 1], opened=opened)
     row = survival(frame, held=held).row(0, named=True)
@@ -197,71 +188,15 @@ def test_without_rows_there_are_none_and_wrong_frames_are_refused():
 
 def test_few_ends_one_group_and_no_common_time_have_a_reason():
     named = {"symbol": ["A"] * 6 + ["B"] * 6}
-    few = log_rank(lives([1.0 + k for k in range(12)], [1] * 9 + [0] * 3, **named), ["symbol"])
-    assert few["log_rank_reason"].to_list() == ["too_few"]
-    alone = log_rank(lives([1.0 + k for k in range(12)], [1] * 12, symbol=["A"] * 12), ["symbol"])
-    assert alone["log_rank_reason"].to_list() == ["too_few"]
-    entries = [0.0] * 6 + [100.0] * 6
-    apart = lives(
-        [1.0 + k for k in range(6)] + [101.0 + k for k in range(6)], [1] * 12, entries, **named
-    )
-    assert log_rank(apart, ["symbol"])["log_rank_reason"].to_list() == ["degenerate"]
+    ages = np.arange(1.0, 13.0)
+    few = log_rank(lives(ages, [1] * 9 + [0] * 3, **named), ["symbol"])
+    alone = log_rank(lives(ages, [1] * 12, symbol=["A"] * 12), ["symbol"])
+    entries = np.repeat([0.0, 100.0], 6)
+    apart = log_rank(lives(ages + entries, [1] * 12, entries, **named), ["symbol"])
+    reasons = [each["log_rank_reason"].item() for each in (few, alone, apart)]
+    assert reasons == ["too_few", "too_few", "degenerate"]
     with pytest.raises(InputError, match="at most 100 groups"):
         log_rank(lives([1.0] * 101, [1] * 101, symbol=[f"S{k}" for k in range(101)]), ["symbol"])
-
-
-def seen_in_a_window(rng: np.random.Generator, runs: int, rate_per_s: float) -> pl.DataFrame:
-    """Lives of a mean of 20 h that open all the time, of which a window of 10 h is looked at."""
-    mean_s, window_s, before_s = 72_000.0, 36_000, 720_000
-    opened = rng.uniform(-before_s, window_s, (runs, int(rate_per_s * (before_s + window_s))))
-    durations = np.ceil(rng.exponential(mean_s, opened.shape))
-    run = np.broadcast_to(np.arange(runs)[:, None], opened.shape)
-    seen = opened + durations >= 0
-    at, lasted = np.floor(opened[seen]).astype(int), durations[seen]
-    closed = at + lasted < window_s
-    ends = ("known_until", "window_end")
-    return lives(
-        np.where(closed, lasted, window_s - at),
-        closed.astype(int),
-        np.maximum(-at, 0),
-        opened=START + at,
-        run=run[seen],
-    ).with_columns(pl.lit(START + window_s, pl.Int64).alias(each) for each in ends)
-
-
-@pytest.mark.slow
-def test_bounds_hold_the_true_quartile_of_lives_longer_than_the_window():
-    """1,000 windows. Of the events in each, three in four opened before it and are older."""
-    frame = seen_in_a_window(np.random.default_rng(20261123), 1_000, 0.002)
-    found = survival(frame, ["run"])
-    assert found["entered_late"].sum() / found["n_lives"].sum() > 0.6
-    true_s = 72_000 * np.log(4 / 3)
-    lower, upper = found["life_q25_lower_s"].fill_null(0), found["life_q25_upper_s"].fill_null(1e9)
-    held = ((lower <= true_s) & (upper >= true_s)).mean()
-    middle = found["life_q25_s"].median()
-    naive = survival(frame.with_columns(entry_s=0.0), ["run"])["life_q25_s"].median()
-    sys.stdout.write(
-        f"\n{held:.3f} covered, quartile {middle:.0f} s of {true_s:.0f}, naive {naive}\n"
-    )
-    assert 0.93 < held < 0.97
-    assert middle == pytest.approx(true_s, rel=0.1)
-    assert naive > 1.5 * true_s
-
-
-@pytest.mark.slow
-def test_p_values_of_equal_groups_are_uniform():
-    """1,000 pairs of groups of 60 lives, of which about a third had not ended."""
-    rng = np.random.default_rng(5)
-    ends, seen = rng.exponential(3_600, (1_000, 120)), rng.uniform(0, 3 * 3_600, (1_000, 120))
-    frame = lives(
-        np.minimum(ends, seen).ravel(),
-        (ends <= seen).astype(int).ravel(),
-        symbol=np.tile(["A"] * 60 + ["B"] * 60, 1_000),
-    ).with_columns(family=pl.Series(np.repeat([f"run-{k:04}" for k in range(1_000)], 120)))
-    found = log_rank(frame, ["symbol"])["p_value"]
-    assert found.len() == 1_000
-    assert stats.kstest(found, "uniform").pvalue > 0.01
-    assert 0.03 < (found < 0.05).mean() < 0.07
 
 
 def test_the_log_rank_test_of_more_ages_than_one_table_holds_is_that_of_statsmodels():
@@ -404,15 +339,14 @@ def test_what_is_watched_is_what_survival_watches():
 
 @pytest.mark.parametrize(
     ("covariates", "words"),
-    [([], "columns of the lives"), (["when"], "columns of text or numbers"), (["no"], "by")],
+    [
+        ([], "columns of the lives"),
+        (["when"], "columns of text or numbers"),
+        (["no"], "by"),
+        (["each"], "at most 50"),
+    ],
 )
-def test_covariates_that_are_none_are_refused(covariates, words):
-    rows = drawn(1).with_columns(when=pl.lit([1]))
+def test_covariates_that_are_none_or_too_many_are_refused(covariates, words):
+    each = pl.int_range(pl.len()).cast(pl.String)
     with pytest.raises(InputError, match=words):
-        hazard_ratios(rows, covariates)
-
-
-def test_too_many_ratios_are_refused():
-    rows = drawn(1).with_columns(venue=pl.int_range(pl.len()).cast(pl.String))
-    with pytest.raises(InputError, match="at most 50"):
-        hazard_ratios(rows, ["venue"])
+        hazard_ratios(drawn(1).with_columns(when=pl.lit([1]), each=each), covariates)

@@ -45,15 +45,6 @@ def told(frame: pl.DataFrame, *columns: str, **options) -> list[tuple]:
     return lifecycles(frame, 0, 1000, **options).select(*columns).rows()
 
 
-def test_an_opening_and_a_close_make_an_observed_duration():
-    frame = documents(
-        ("a", "spread.opened", 10.25), ("a", "spread.updated", 20), ("a", "spread.closed", 70.5)
-    )
-    assert told(frame, "t_open", "t_close", "duration_s", "observed", "kind", "n_updates") == [
-        (10, 70, 60.25, 1, "closed", 1)
-    ]
-
-
 @pytest.mark.parametrize(
     ("options", "until"),
     [({}, 1000), ({"now": 400}, 400), ({"now": 400, "delay_s": 30}, 370), ({"now": 5000}, 1000)],
@@ -70,31 +61,10 @@ def test_documents_younger_than_the_delay_do_not_shorten_what_is_open():
     assert told(frame, "kind", "duration_s", now=221, delay_s=30) == [("closed", 90.0)]
 
 
-def test_a_lost_close_censors_the_first_event_at_the_second_opening():
-    frame = documents(
-        ("a", "spread.opened", 10), ("a", "spread.opened", 50), ("a", "spread.closed", 80)
-    )
-    assert told(frame, "t_open", "t_close", "duration_s", "observed", "kind") == [
-        (10, None, 40.0, 0, "reopened"),
-        (50, 80, 30.0, 1, "closed"),
-    ]
-
-
 def test_a_close_without_an_opening_has_no_age():
     frame = documents(("a", "spread.updated", 5), ("a", "spread.closed", 10))
     columns = ("t_open", "t_close", "duration_s", "observed", "kind", "lifecycle_reason", "n")
     assert told(frame, *columns) == [(None, 10, None, 0, "orphan_close", "truncated", 2)]
-
-
-def test_updates_of_an_event_whose_ends_are_both_out_of_sight_are_kept():
-    frame = documents(
-        ("a", "spread.updated", 5), ("a", "spread.opened", 10), ("b", "spread.updated", 5)
-    )
-    assert told(frame, "event_id", "kind", "duration_s") == [
-        ("a", "orphan_update", None),
-        ("a", "open", 990.0),
-        ("b", "orphan_update", None),
-    ]
 
 
 def test_an_event_that_opened_before_the_window_and_closed_in_it_has_its_true_duration():
@@ -127,12 +97,6 @@ def test_documents_from_before_the_look_back_change_nothing():
     assert documents_window(Interval(LOOK_BACK_S + 10, close)) == Interval(10, close)
 
 
-@pytest.mark.parametrize("opening", ["splash.pump", "splash.dump"])
-def test_a_splash_lasts_until_it_has_faded(opening):
-    frame = documents(("a", opening, 10), ("a", "splash.faded", 25))
-    assert told(frame, "family", "duration_s", "kind") == [("splash", 15.0, "closed")]
-
-
 def test_a_pump_and_a_dump_of_one_symbol_are_told_apart_by_their_key():
     frame = documents(
         ("a", "splash.pump", 10),
@@ -142,23 +106,6 @@ def test_a_pump_and_a_dump_of_one_symbol_are_told_apart_by_their_key():
     ).with_columns(symbol=pl.lit("BTC_USDT"))
     assert told(frame, "duration_s") == [(20.0,), (30.0,)]
     assert told(frame, "kind", key=("symbol",)) == [("reopened",), ("closed",), ("orphan_close",)]
-
-
-def test_exact_duplicates_are_dropped_and_counted():
-    one = documents(("a", "spread.opened", 10, 1.5), ("a", "spread.closed", 30, 0.2))
-    again = one.with_columns(pl.col("arrival") + 10)
-    assert told(pl.concat([one, again, again]), "kind", "n", "n_duplicates") == [("closed", 2, 4)]
-
-
-def test_an_opening_that_differs_from_the_first_is_no_duplicate():
-    frame = documents(
-        ("a", "spread.opened", 10, 1.5), ("a", "spread.opened", 10, 1.6), ("a", "spread.closed", 30)
-    )
-    columns = ("kind", "duration_s", "zero_duration", "n_duplicates")
-    assert told(frame, *columns, magnitude="pct") == [
-        ("reopened", 0.0005, True, 0),
-        ("closed", 20.0, False, 0),
-    ]
 
 
 def test_an_event_over_in_the_instant_it_opened_lasts_half_of_what_the_times_resolve():
@@ -175,11 +122,6 @@ def test_milliseconds_order_what_seconds_cannot_and_arrival_what_neither_can():
     assert told(seconds, "kind") == [("orphan_close",), ("open",)]
     turned = seconds.with_columns(arrival=-pl.col("arrival"))
     assert told(turned, "kind") == [("closed",)]
-
-
-def test_families_with_the_same_id_are_different_events():
-    frame = documents(("a", "spread.opened", 10), ("a", "funding.closed", 20))
-    assert told(frame, "family", "kind") == [("funding", "orphan_close"), ("spread", "open")]
 
 
 def test_the_peak_is_the_magnitude_furthest_from_zero_with_its_sign():

@@ -102,11 +102,6 @@ def test_a_stated_nothing_is_nothing():
     assert FeeModel.parse(table).round_trip_bps(DEX, 1e4, at=JANUARY) == 2 * 34 + 6.5
 
 
-def test_gas_and_withdrawals_weigh_less_on_more(fees):
-    costs = [fees.round_trip_bps(DEX, notional, at=JANUARY) for notional in (1e3, 1e4, 1e6)]
-    assert costs == pytest.approx([2 * 34 + 40 + 6.5, 2 * 34 + 4 + 6.5, 2 * 34 + 0.04 + 6.5])
-
-
 def test_a_table_is_read_from_a_file(tmp_path, fees):
     path = tmp_path / "fees.toml"
     path.write_text(TABLE, encoding="utf-8")

@@ -87,29 +87,6 @@ def test_the_interval_of_the_share_is_the_exact_one():
     assert row["return_median_lower_log_bps"] < row["return_median_log_bps"]
 
 
-def test_pumps_that_give_back_half_are_found_to_and_dumps_mirror_them():
-    ts = 60 * np.arange(20 * 1_440)
-    day_s = ts % 86_400
-    # at noon from 0 to 10 % within ten minutes, and half of it back in the next thirty
-    shape = np.interp(day_s, [43_200, 43_800, 45_600, 86_399], [0, 0.10, 0.05, 0.05])
-    up = pl.DataFrame({"trajectory": "up", "ts": ts, "price": np.exp(shape)})
-    down = pl.DataFrame({"trajectory": "down", "ts": ts, "price": np.exp(-shape)})
-    noons = [86_400 * day + 43_440 for day in range(20)]
-    events = pl.concat(
-        pl.DataFrame({"trajectory": name, "ts": noons, "direction": way})
-        for name, way in (("up", 1), ("down", -1))
-    )
-    found = follow_through(
-        events, pl.concat([up, down]), horizons_s=[300, 3_600], by="trajectory", before_s=600
-    )
-    first, second = found.filter(trajectory="up"), found.filter(trajectory="down")
-    for name in ("return_median_log_bps", "highest_median_log_bps", "retraced_median"):
-        np.testing.assert_allclose(first[name], second[name], atol=1e-9)
-    assert first["retraced_median"].to_list() == pytest.approx([0.0, 0.5], abs=0.04)
-    assert first["went_on_share"].to_list() == [1.0, 1.0]
-    assert first["run_up_median_log_bps"][0] == pytest.approx(400, abs=20)
-
-
 @pytest.mark.parametrize("second", [0, 31])
 def test_a_jump_that_goes_back_went_on_from_its_detection_alone(second):
     """Each hour up by 2 % in one bar, and from 20 minutes later on where it was."""

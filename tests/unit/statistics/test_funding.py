@@ -10,14 +10,11 @@ import pytest
 from toolkit.errors import InputError
 from toolkit.statistics import funding
 
+from .conftest import only
+
 HOUR, DAY = 3600, 86400
 START = 1_700_006_400  # a midnight, UTC
 Leg = Sequence[tuple[float, float, int | None]]  # hours after START, rate, declared interval
-
-
-def only(result: pl.DataFrame) -> dict:
-    assert result.height == 1
-    return result.row(0, named=True)
 
 
 CHANGING = [(8, 1.3e-4)] * 2 + [(4, 1.38e-4)] * 8 + [(1, 5.267e-4)] * 20
@@ -232,26 +229,6 @@ def test_missing_settlements_are_counted_inside_the_window_alone(joined, every):
         assert row["sell_coverage"] == pytest.approx(1 - missing / (end - start), rel=1e-12)
 
 
-@pytest.mark.slow
-def test_many_trajectories_give_what_each_gives_alone_in_any_order_of_rows(joined, some_leg):
-    rng = np.random.default_rng(8)
-    parts = [joined(some_leg(rng), some_leg(rng), f"t{k:02}") for k in range(20)]
-    frame = pl.concat(parts).sample(fraction=1, shuffle=True, seed=2)
-    window = START + 20 * HOUR, START + 100 * HOUR
-    for function, asked in [
-        (funding.intervals, ()),
-        (funding.differential, ()),
-        (funding.carry, window),
-        (funding.summary, window),
-    ]:
-        whole = function(frame, *asked)
-        assert whole.equals(pl.concat(function(part, *asked) for part in parts))
-        assert whole.equals(function(frame.lazy(), *asked))
-        empty = function(frame.clear(), *asked)
-        assert empty.height == 0
-        assert empty.schema == whole.schema
-
-
 def test_every_null_of_the_summary_has_a_reason(joined, every):
     parts = [
         joined(every(8, [1e-4] * 9), every(1, [1e-4] * 70), "whole"),
@@ -286,60 +263,3 @@ def test_a_window_or_a_column_that_is_wrong_is_refused(joined, every):
         funding.intervals(frame.drop("sell_rate"))
     with pytest.raises(InputError, match="buy_interval_hours is String"):
         funding.differential(frame.with_columns(pl.col("buy_interval_hours").cast(pl.String)))
-
-
-def test_real_settlements_of_two_exchanges_agree_with_a_plain_sum(real_data):
-    rows = pl.read_parquet(real_data / "funding.parquet").filter(
-        pl.col("dataset").cast(pl.String) == "supervik",
-        pl.col("symbol").cast(pl.String).str.starts_with("BTC"),
-    )
-    start, end = 1640995200, 1704038400  # 2022 and 2023, to the last settlement of the slower leg
-    legs = {
-        leg: rows.filter(pl.col("exchange").cast(pl.String) == exchange).select(
-            ts=pl.col("ts").cast(pl.Int64),
-            rate=pl.col("rate").cast(pl.Float64),
-            hours=pl.col("interval_hours").cast(pl.Float64),
-        )
-        for leg, exchange in (("buy", "BINANCE"), ("sell", "DYDX"))
-    }
-    frame = (
-        legs["buy"]
-        .join(legs["sell"], on="ts", how="full", coalesce=True, suffix="_sell")
-        .select(
-            pl.lit("BTC_USDT:BINANCE.futures:DYDX.futures").alias("trajectory"),
-            "ts",
-            buy_rate="rate",
-            sell_rate="rate_sell",
-            buy_interval_hours="hours",
-            sell_interval_hours="hours_sell",
-        )
-    )
-    row = only(funding.summary(frame, start, end))
-    carry = 0.0
-    for leg, sign, least in (("buy", -1, 2000), ("sell", 1, 16000)):
-        ts, rates = legs[leg]["ts"].to_numpy(), legs[leg]["rate"].to_numpy()
-        inside = rates[(ts > start) & (ts <= end)]
-        assert row[f"n_{leg}"] == len(inside) > least
-        assert row[f"{leg}_funding_bps"] == pytest.approx(sign * 1e4 * inside.sum(), rel=1e-10)
-        carry += sign * inside.sum()
-    assert row["funding_bps"] == pytest.approx(1e4 * carry, rel=1e-9)
-    years = (end - start) / (365 * DAY)
-    assert row["funding_apr_pct"] == pytest.approx(100 * carry / years, rel=1e-9)
-    assert row["coverage"] > 0.97
-    path = funding.carry(frame, start, end)
-    assert path["funding_bps"][-1] == pytest.approx(row["funding_bps"], rel=1e-9)
-    assert funding.intervals(frame)["interval_hours"].unique().sort().to_list() == [1.0, 8.0]
-
-
-def test_coverage_of_whole_intervals_is_settlements_present_over_settlements_expected(
-    joined, every
-):
-    rng = np.random.default_rng(3)
-    for hours in (1, 4, 8):
-        expected = 96 // hours
-        leg = every(hours, [1e-5] * (expected + 1))
-        present = [row for row in leg if rng.random() < 0.8]
-        row = only(funding.summary(joined(None, present), START, START + 96 * HOUR))
-        counted = sum(0 < at <= 96 for at, *_ in present)
-        assert row["n"] == counted
-        assert row["sell_coverage"] == pytest.approx(counted / expected, rel=1e-12)

@@ -131,21 +131,6 @@ def test_the_share_is_that_of_the_time_in_which_the_size_is_above_the_cost(fees)
     )
 
 
-def test_legs_swapped_with_the_log_spread_turned_cost_the_same(fees):
-    frame = spreads([100.0, -20.0, 75.0])
-    turned = frame.with_columns(trajectory=pl.lit(TURNED), spread_bps=-pl.col("spread_bps"))
-    both = net_summary(pl.concat([frame, turned]), fees=fees)
-    kept = both.drop("trajectory")
-    assert kept.row(0) == kept.row(1)
-
-
-def test_dearer_tables_leave_less(fees):
-    frame = spreads([random.Random(2).gauss(0, 80) for _ in range(50)])
-    shares = net_summary(frame, fees=fees).row(0, named=True)
-    assert shares["net_share_at_twice_cost"] <= shares["net_share"]
-    assert shares["net_share"] <= shares["net_share_at_half_cost"]
-
-
 def test_what_cannot_be_asked_is_refused(fees):
     frame = spreads([1.0, 2.0])
     for wrong, words in (

@@ -1,4 +1,4 @@
-"""Statistics of some trajectories at a time are those of all at once, to the last bit."""
+"""Statistics of some trajectories at a time are those of all, in any order, to the last bit."""
 
 from __future__ import annotations
 
@@ -52,9 +52,11 @@ def funding_rows(seed: int, count: int) -> pl.DataFrame:
 SPREADS = [
     lambda rows: spread.summary(rows, START, END),
     lambda rows: spread.half_life(rows, START, END),
-    lambda rows: spread.episodes(rows, START, END, enter_bps=10),
+    lambda rows: spread.episodes(
+        rows, START, END, enter_bps=9, leave_bps=3, merge_gap_s=120, absolute=True
+    ),
     lambda rows: spread.time_above(rows, START, END, threshold_bps=10),
-    lambda rows: spread.rolling_z(rows, window_s=3_600),
+    lambda rows: spread.rolling_z(rows, window_s=3_600).sort("trajectory", "ts"),
     lambda rows: spread.rolling_z_summary(rows, START, END, window_s=3_600),
     lambda rows: prices.summary(rows.rename({"buy_price": "price"}), START, END),
 ]
@@ -62,6 +64,7 @@ FUNDING = [
     lambda rows: funding.summary(rows, START, END),
     lambda rows: funding.carry(rows, START, END),
     lambda rows: funding.intervals(rows).sort("trajectory", "ts", "leg"),
+    funding.differential,
     lambda rows: service_differential(rows, START, END),
 ]
 ALONE = [
@@ -75,6 +78,12 @@ ALONE = [
 ]
 
 
+def check(groups: list[pl.DataFrame], analyses: list) -> None:
+    rows = pl.concat(groups).sample(fraction=1, shuffle=True, seed=1).lazy()
+    for analysis, found in zip(analyses, in_one_pass(groups, *analyses), strict=True):
+        assert found.equals(analysis(rows))
+
+
 @pytest.mark.parametrize(
     ("rows", "analyses"),
     [
@@ -83,9 +92,7 @@ ALONE = [
     ],
 )
 def test_a_trajectory_alone_gives_what_it_gives_among_others(rows, analyses) -> None:
-    parts = rows.partition_by("trajectory", maintain_order=True)
-    for analysis, alone in zip(analyses, in_one_pass(parts, *analyses), strict=True):
-        assert alone.equals(analysis(rows))
+    check(rows.partition_by("trajectory", maintain_order=True), analyses)
 
 
 @examples(10)
@@ -94,12 +101,8 @@ def test_a_trajectory_alone_gives_what_it_gives_among_others(rows, analyses) -> 
 def test_groups_of_trajectories_give_what_all_of_them_give(
     build, analyses, seed: int, count: int, together: int
 ) -> None:
-    rows = build(seed, count)
-    parts = rows.partition_by("trajectory", maintain_order=True)
-    groups = [pl.concat(parts[at : at + together]) for at in range(0, count, together)]
-    found = in_one_pass(groups, *analyses)
-    for analysis, result in zip(analyses, found, strict=True):
-        assert result.equals(analysis(rows))
+    parts = build(seed, count).partition_by("trajectory", maintain_order=True)
+    check([pl.concat(parts[at : at + together]) for at in range(0, count, together)], analyses)
 
 
 def test_each_group_is_let_go_before_the_next_is_asked_for() -> None:

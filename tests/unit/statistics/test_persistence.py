@@ -13,16 +13,11 @@ from statsmodels.tsa.stattools import acf
 
 from toolkit.errors import InputError
 from toolkit.statistics import funding
-from toolkit.statistics.core.definition import turned
+
+from .conftest import only
 
 HOUR, DAY = 3600, 86400
 START = 1_700_006_400  # a midnight, UTC
-SIGNS = ["positive_share", "negative_share", "within_band_share", "flips", "longest_run_s"]
-
-
-def only(result: pl.DataFrame) -> dict:
-    assert result.height == 1
-    return result.row(0, named=True)
 
 
 def in_force(leg, intervals, hour: int) -> float | None:
@@ -98,19 +93,6 @@ def test_a_gap_ends_a_run_and_hides_a_flip(joined):
     assert row["within_band_share"] == pytest.approx(1 / 7)
 
 
-def test_swapped_legs_turn_the_signs_and_leave_flips_and_correlation(joined, every):
-    rng = np.random.default_rng(3)
-    frame = joined(every(8, rng.normal(0, 1e-4, 90)), every(1, rng.normal(0, 1e-5, 720)))
-    window = START, START + 29 * DAY
-    row = only(funding.persistence(frame, *window))
-    other = only(funding.persistence(turned(frame), *window))
-    assert row["positive_share"] == other["negative_share"]
-    assert row["carry_to_noise"] == pytest.approx(-other["carry_to_noise"], rel=1e-12)
-    same = ["n", "coverage", "flips", "longest_run_s", "same_sign_share", "acf_8h", "acf_72h"]
-    assert [row[name] for name in same] == pytest.approx([other[name] for name in same])
-    assert row["buy_at_baseline_share"] == other["sell_at_baseline_share"]
-
-
 def test_correlation_and_carry_to_noise_are_those_of_statsmodels(joined, every, autoregressive):
     rates = 1e-5 + 1e-4 * autoregressive(0.7, 240, seed=4)[0]
     row = only(
@@ -168,62 +150,3 @@ def test_every_null_has_a_reason_and_wrong_input_is_refused(joined, every):
     for wrong in (-1.0, math.nan, "1"):
         with pytest.raises(InputError, match="percent a year from 0"):
             funding.persistence(frames[0], band_apr_pct=wrong)
-
-
-TABLED = ["by_hour", "dispersion", "dispersion_summary", "heatmap", "persistence"]
-
-
-@pytest.mark.slow
-def test_a_chain_of_known_persistence_is_recovered(joined, every):
-    rng = np.random.default_rng(11)
-    stay, size = 0.85, 20_000
-    signs = np.cumprod(np.where(rng.random(size) < stay, 1, -1))
-    frame = joined(None, every(8, 1e-4 * signs * rng.uniform(0.5, 1.5, size)))
-    row = only(funding.persistence(frame, START, START + size * 8 * HOUR))
-    assert row["same_sign_share"] == pytest.approx(stay, abs=0.01)
-    assert row["flips_per_day"] == pytest.approx(3 * (1 - stay), abs=0.03)
-    scale = 1 / (13 / 12)  # of a square of signs in that of their sizes
-    for name, lag in (("acf_8h", 1), ("acf_24h", 3), ("acf_72h", 9)):
-        assert row[name] == pytest.approx(scale * (2 * stay - 1) ** lag, abs=0.03)
-
-
-def check_recorded(rates: np.ndarray, row: dict) -> None:
-    """A leg of 8 h, settled without a gap, against plain arithmetic."""
-    signs = np.sign(rates)
-    held = rates[:-1]  # the last one comes into force at the end
-    assert row["positive_share"] == pytest.approx((held > 0).mean())
-    nonzero = np.sign(held[held != 0])
-    assert row["flips"] == (nonzero[1:] != nonzero[:-1]).sum()
-    followed = signs[:-2] != 0
-    assert row["same_sign_share"] == pytest.approx((signs[1:-1] == signs[:-2])[followed].mean())
-    later = rates[1:]
-    assert row["acf_8h"] == pytest.approx(acf(later, adjusted=True, nlags=1, fft=False)[1])
-    fit = OLS(later, np.ones(later.size)).fit(cov_type="HAC", cov_kwds={"maxlags": 8})
-    scale = math.sqrt(1095 / later.size)
-    assert row["carry_to_noise"] == pytest.approx(fit.tvalues[0] * scale, rel=1e-9)
-    at_baseline = (np.abs(later - 1e-4) <= 1e-9).mean()
-    assert row["sell_at_baseline_share"] == pytest.approx(at_baseline)
-
-
-def test_recorded_settlements_of_an_exchange_agree_with_plain_arithmetic(real_data, joined):
-    rows = (
-        pl.read_parquet(real_data / "funding.parquet")
-        .filter(
-            pl.col("dataset").cast(pl.String) == "supervik",
-            pl.col("symbol").cast(pl.String) == "BTC_USDT",
-            pl.col("exchange").cast(pl.String) == "BYBIT",
-        )
-        .sort("ts")
-    )
-    times = rows["ts"].to_numpy()
-    leg = list(zip((times - START) / HOUR, rows["rate"], [8] * rows.height, strict=True))
-    row = only(funding.persistence(joined(None, leg), int(times[0]), int(times[-1])))
-    check_recorded(rows["rate"].to_numpy(), row)
-    assert row["sell_at_baseline_share"] > 0.2
-
-
-def test_a_twin_of_recorded_settlements_agrees_with_plain_arithmetic(joined, every):
-    rng = np.random.default_rng(21)
-    rates = np.where(rng.random(400) < 0.4, 1e-4, rng.normal(5e-5, 1e-4, 400))
-    row = only(funding.persistence(joined(None, every(8, rates)), START, START + 399 * 8 * HOUR))
-    check_recorded(rates, row)

@@ -205,25 +205,3 @@ def test_no_real_price_and_no_real_pair_has_a_name(real_data):
             pairs += 1
             assert found(spread.summary(joined)) == ("", 0), (first, second)
     assert pairs > 100
-
-
-@pytest.mark.parametrize("share", [0.02, 0.2, 0.4])
-def test_a_real_pair_of_which_a_leg_is_redenominated_has_a_name(real_data, share):
-    rows = real_prices(real_data)
-    legs = [
-        rows.filter(pl.col("trajectory") == f"iaqf_dhruvk1432/{venue}/BTC_USD/spot/60")
-        for venue in ("COINBASE", "KRAKEN")
-    ]
-    pair = legs[0].join(legs[1], on="ts", suffix="_sell").sort("ts")
-    at = pair.height - round(share * pair.height)
-    pair = pair.select(
-        pl.lit("BTC_USD:COINBASE.spot:KRAKEN.spot").alias("trajectory"),
-        pl.col("ts").cast(pl.Int64),
-        buy_price="price",
-        sell_price=pl.col("price_sell")
-        / pl.when(pl.int_range(pl.len()) >= at).then(1e3).otherwise(1),
-    )
-    assert found(spread.summary(pair)) == ("level_break", 1)
-    row = quality.flags(pair).row(0, named=True)
-    assert "level_break" in row["flags"].split(", ")
-    assert row["level_break_first_ts"] == pair["ts"][at]

@@ -110,25 +110,6 @@ def test_coverage_equals_going_through_the_bars_one_by_one():
         assert row["coverage"] == counted(ts, start, end, step)
 
 
-def test_real_minutes_have_the_coverage_that_counting_them_gives(real_data):
-    rows = pl.read_parquet(real_data / "prices.parquet").filter(interval_s=60)
-    key = pl.format("{}:{}", pl.col("symbol").cast(pl.String), pl.col("exchange").cast(pl.String))
-    rows = rows.select(
-        pl.format("{} {}", key, pl.col("dataset").cast(pl.String)).alias("trajectory"), "ts"
-    ).unique()
-    start, end = 1677628800, 1679443200  # 1 to 22 March 2023
-    found = coverage(rows.filter(pl.col("ts").is_between(start, end - 1)), start, end)
-    assert found.height > 10
-    for row in found.rows(named=True):
-        ts = rows.filter(trajectory=row["trajectory"])["ts"].to_numpy()
-        inside = ts[(ts >= start) & (ts < end)]
-        assert row["coverage"] == len(np.unique(inside // 60)) / ((end - start) // 60)
-    (sparse,) = found.filter(pl.col("trajectory").str.starts_with("BTC_USDC:KRAKEN")).to_dicts()
-    assert sparse["coverage"] < 0.55
-    assert sparse["observed_share"] > 0.75
-    assert (found["coverage"] < 0.95).sum() > (found["observed_share"] < 0.95).sum()
-
-
 def test_the_observed_share_equals_counting_every_second_that_an_observation_stands():
     rng = np.random.default_rng(7)
     for _ in range(40):

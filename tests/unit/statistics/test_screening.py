@@ -12,15 +12,13 @@ from statsmodels.stats.multitest import multipletests
 from toolkit.errors import InputError
 from toolkit.statistics import funding, spread
 from toolkit.statistics.core.contract import beside
-from toolkit.statistics.fees import Fee, FeeModel
+from toolkit.statistics.fees import FeeModel
 from toolkit.statistics.funding.persistence import persistence
 from toolkit.statistics.funding.rates_in_force import with_apr
 from toolkit.statistics.numeric.long_run import memories
 from toolkit.statistics.passes import in_one_pass
 from toolkit.statistics.quality import flags
 from toolkit.statistics.screening import funding_figures, rate_figures, spread_figures
-
-from ...conftest import every_example
 
 START, ROWS = 1_700_000_040, 400
 WINDOW = (START, START + 60 * ROWS)
@@ -204,45 +202,3 @@ def test_an_edge_whose_memory_exceeds_the_window_has_no_p_value() -> None:
     assert row["edge_mean_bps"] == pytest.approx(300 - row["cost_bps"], rel=0.01)
     few = spread.net_summary(pl.DataFrame(rows).head(50), *WINDOW, fees=FEES).row(0, named=True)
     assert (few["edge_p_value"], few["edge_reason"]) == (None, "too_few")
-
-
-def edges(paths: np.ndarray) -> pl.DataFrame:
-    """What `net_summary` finds of paths of minutes that cost nothing."""
-    count, length = paths.shape
-    keys = [f"A{k:03}_B:X.spot:Y.spot" for k in range(count)]
-    ts, values = 60 * np.tile(np.arange(length), count), 1000 + paths.ravel()
-    rows = {"trajectory": np.repeat(keys, length), "ts": ts, "spread_bps": values}
-    free = [Fee(name, None, 0, taker_bps=0.0, slippage_bps=0.0) for name in ("X", "Y")]
-    return spread.net_summary(
-        pl.DataFrame(rows), 0, 60 * length, fees=FeeModel("none", tuple(free))
-    )
-
-
-def test_the_mean_edge_beneath_memory_has_an_error_that_holds_or_none(autoregressive) -> None:
-    for phi in (0.0, 0.9):
-        found = edges(autoregressive(phi, 4000, seed=5, paths=400)).drop_nulls("edge_error_bps")
-        assert found.height > 0.9 * 400
-        far = ((found["edge_mean_bps"] - 1000) / found["edge_error_bps"]).abs()
-        assert abs((far > student.ppf(0.975, 8)).mean() - 0.05) < 0.03
-    longest = edges(autoregressive(0.9999, 4000, seed=5, paths=100))
-    assert (longest["edge_reason"] == "long_memory").mean() > 0.9
-
-
-@pytest.mark.slow
-def test_of_screens_of_walks_as_many_find_a_return_as_q_says() -> None:
-    """Screens of 20 walks: where no spread returns, each discovery is false."""
-    screens = 120 if every_example() else 60
-    draw, found = np.random.default_rng(6), 0
-    ts = START + 60 * np.arange(ROWS)
-    for _ in range(screens):
-        walks = np.cumsum(draw.standard_normal((20, ROWS)), axis=1)
-        rows = pl.DataFrame(
-            {
-                "trajectory": np.repeat([f"A{k:02}_B:X.spot:Y.spot" for k in range(20)], ROWS),
-                "ts": np.tile(ts, 20),
-                "spread_log_bps": walks.ravel(),
-            }
-        )
-        screened = spread.screen(rows, *WINDOW)
-        found += (screened["reversion_q_value"] <= 0.1).any()
-    assert found / screens < 0.1 + 3.5 * np.sqrt(0.09 / screens)

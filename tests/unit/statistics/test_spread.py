@@ -11,6 +11,8 @@ from scipy.stats import median_abs_deviation
 from toolkit.errors import InputError
 from toolkit.statistics import spread
 
+from .conftest import only
+
 PERCENTS = (1, 5, 25, 50, 75, 95, 99)
 NAN, INF = float("nan"), float("inf")
 
@@ -30,11 +32,6 @@ ADVERSARIAL = {
 @pytest.fixture(params=list(ADVERSARIAL))
 def values(request) -> np.ndarray:
     return ADVERSARIAL[request.param](np.random.default_rng(42))
-
-
-def only(result: pl.DataFrame) -> dict:
-    assert result.height == 1
-    return result.row(0, named=True)
 
 
 def close(value: float, reference: float, scale: float) -> bool:
@@ -238,16 +235,6 @@ def test_a_frame_with_neither_spread_nor_prices_is_told_what_is_missing():
         spread.summary(frame, 0, 60)
     with pytest.raises(InputError, match="'other' is not allowed; allowed: price"):
         spread.summary(frame, 0, 60, column="other")
-
-
-def test_five_runs_agree_to_the_last_bit_in_any_order_of_rows():
-    frame = prices(120, 300)
-    first = spread.summary(frame, 0, 18000)
-    assert first["ar1_phi"].null_count() == 0
-    for run in range(5):
-        shuffled = frame.sample(fraction=1, shuffle=True, seed=run)
-        assert spread.summary(shuffled, 0, 18000).equals(first)
-        assert spread.summary(shuffled.lazy(), 0, 18000).equals(first)
 
 
 @pytest.mark.slow

@@ -45,15 +45,6 @@ def test_the_median_equals_a_loop_and_statsmodels(seed):
         assert (None if np.isnan(found) else found) == expected
 
 
-def test_events_still_open_lengthen_the_median():
-    """1,000 lives of a mean of an hour, watched from 0 to 90 minutes: the ended are the short."""
-    rng = np.random.default_rng(3)
-    ends, watched = rng.exponential(3600, 1000), rng.uniform(0, 5400, 1000)
-    frame = lives(np.minimum(ends, watched).tolist(), (ends <= watched).astype(int).tolist())
-    assert median_life(frame)["median_life_s"].item() == pytest.approx(3600 * np.log(2), rel=0.15)
-    assert frame.filter(observed=1)["duration_s"].median() < 1500
-
-
 def test_groups_are_apart_and_one_without_a_duration_is_empty():
     frame = pl.concat(
         [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 import random
 
 import numpy as np
@@ -158,55 +157,6 @@ def test_ranks_of_too_few_or_equal_venues_are_null_for_a_reason():
     equal = funding.rank_persistence(legs_of(np.full((4, 2), 1e-4)), MONDAY, MONDAY + 2 * WEEK)
     assert (few["rank_reason"].item(), equal["rank_reason"].item()) == ("too_few", "degenerate")
     assert funding.rank_persistence(legs_of(np.ones((4, 2))), MONDAY + 1, MONDAY + WEEK).is_empty()
-
-
-@pytest.mark.slow
-def test_of_ranks_without_order_one_in_twenty_is_significant():
-    rng = np.random.default_rng(4)
-    found = funding.rank_persistence(legs_of(weekly(rng, 9, 401)), MONDAY, MONDAY + 401 * WEEK)
-    assert found.height == 400
-    assert 0.03 < (found["p_value"] <= 0.05).mean() < 0.07
-
-
-def test_recorded_venues_agree_with_numpy(real_data, joined):
-    rows = (
-        pl.read_parquet(real_data / "funding.parquet")
-        .filter(
-            pl.col("dataset").cast(pl.String) == "supervik",
-            pl.col("symbol").cast(pl.String) == "BTC_USDT",
-            pl.col("exchange").cast(pl.String).is_in(["BINANCE", "BYBIT", "MEXC"]),
-            pl.col("ts").is_between(1_640_995_200, 1_672_531_200, closed="right"),
-        )
-        .with_columns(pl.col("exchange").cast(pl.String), pl.col("ts") // 60 * 60)
-    )
-    table = rows.pivot("exchange", index="ts", values="rate").sort("ts").drop_nulls()
-    frame = pl.concat(
-        joined(
-            None,
-            list(zip((table["ts"] - START) / HOUR, table[name], [8] * table.height, strict=True)),
-            f"funding/BTC_USDT:X.spot:{name}.futures",
-        )
-        for name in table.columns[1:]
-    )
-    found = funding.dispersion(frame, 1_640_995_200, 1_672_531_200)
-    known = found.filter(pl.col("range_apr_pct").is_not_null())
-    assert known.height > 1000
-    table = table.filter(pl.col("ts").is_in((known["ts"] + 8 * HOUR).implode()))
-    check_by_hand(known, {name: table[name].to_numpy() for name in table.columns[1:]})
-
-
-def test_a_range_grows_with_venues_and_the_deviation_does_not(joined, every):
-    rng = np.random.default_rng(6)
-    wide = {chr(65 + k): rng.normal(0, 1e-4, 60) for k in range(12)}
-    means = []
-    for count in (3, 12):
-        rates = dict(itertools.islice(wide.items(), count))
-        window = START - 8 * HOUR, START + 59 * 8 * HOUR
-        means.append(
-            funding.dispersion_summary(market(rates, joined, every), *window).row(0, named=True)
-        )
-    assert means[1]["range_mean_apr_pct"] > 1.6 * means[0]["range_mean_apr_pct"]
-    assert math.isclose(means[1]["std_mean_apr_pct"], means[0]["std_mean_apr_pct"], rel_tol=0.2)
 
 
 LEG, VALUE = pl.col("leg"), pl.col("value")
