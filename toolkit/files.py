@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import uuid
 from pathlib import Path
 
 _PLAIN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
@@ -34,6 +35,25 @@ def locked(file: int, *, waits: bool = False) -> bool:
     from filelock import lock_descriptor  # noqa: PLC0415 - 50 ms, and few commands lock
 
     return lock_descriptor(file, blocking=waits)
+
+
+def replace_file(path: Path, content: bytes, *, mode: int | None = None) -> None:
+    """Write a file of which others see the old content or all of the new, with its ``mode``.
+
+    Raises `OSError`, and then leaves nothing behind.
+    """
+    draft = path.with_name(f".{uuid.uuid4().hex}.new")
+    try:
+        access = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _PLAIN
+        with os.fdopen(os.open(draft, access, 0o666 if mode is None else 0o600), "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        if mode is not None:
+            draft.chmod(mode)
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def keep_names(folder: Path) -> None:

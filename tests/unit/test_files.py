@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.files import open_own, read_own, write_own
+from toolkit.files import open_own, read_own, replace_file, write_own
 
 ELSEWHERE = '''
 import asyncio, concurrent.futures.process, http.server, logging.handlers, multiprocessing, ssl
@@ -85,3 +85,15 @@ def test_without_anything_of_posix_every_command_imports_and_a_store_is_loaded_c
         [sys.executable, "-c", LOADS], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert (done.stderr, done.stdout) == ("", "True\n")
+
+
+def test_a_file_is_replaced_as_a_whole_or_left_as_it_is(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    for content, mode in ((b"old", None), (b"new", 0o600), (b"open", 0o644)):
+        replace_file(kept, content, mode=mode)
+        assert kept.read_bytes() == content
+        assert mode is None or kept.stat().st_mode & 0o777 == mode
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(OSError, match="folder"):
+        replace_file(tmp_path / "folder", b"no file")
+    assert {path.name for path in tmp_path.iterdir()} == {"kept", "folder"}

@@ -6,10 +6,7 @@ The file is a list of objects with name, page and link, each a page of the navig
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -22,6 +19,7 @@ from streamlit.navigation.page import StreamlitPage
 from toolkit.dashboard.link import PAGES, go_to
 from toolkit.dashboard.widgets import st
 from toolkit.errors import InputError
+from toolkit.files import replace_file
 from toolkit.foreign import LONGEST, Markdown, markdown, plain
 
 _NAME_LONGEST = 30
@@ -111,15 +109,7 @@ def _write(store: Path, views: Sequence[SavedView]) -> None:
     file = views_file(store)
     text = json.dumps([asdict(view) for view in views], indent=1, ensure_ascii=False)
     try:
-        number, draft = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-        try:
-            with os.fdopen(number, "w", encoding="utf-8") as into:
-                into.write(text + "\n")
-            Path(draft).replace(file)
-        except BaseException:
-            with suppress(OSError):
-                Path(draft).unlink()
-            raise
+        replace_file(file, f"{text}\n".encode(), mode=0o600)
     except OSError as error:
         raise InputError(
             "views", str(file), f"a file that this user may write ({error.strerror})"

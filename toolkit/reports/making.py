@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ import polars as pl
 
 from toolkit.cards import counted, some
 from toolkit.errors import InputError, RailError, StoreError
+from toolkit.files import replace_file
 from toolkit.reports.answering import MeasuredPart, answered, reader, result_hash
 from toolkit.reports.page import page
 from toolkit.reports.recipe import (
@@ -117,12 +117,7 @@ def check_path(path: str | Path) -> Path:
 def _written(path: str | Path, text: str) -> Path:
     file = check_path(path)
     try:
-        with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", dir=file.parent, prefix=".report-", delete=False
-        ) as draft:
-            draft.write(text)
-        Path(draft.name).chmod(0o644)
-        Path(draft.name).replace(file)
+        replace_file(file, text.encode(), mode=0o644)
     except OSError as error:
         reason = (error.strerror or "no such place").lower()
         raise InputError("path", str(path), "a file that can be written", advice=reason) from None

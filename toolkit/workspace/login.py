@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 import stat
 import unicodedata
 from collections.abc import Mapping
@@ -13,6 +11,7 @@ from types import ModuleType
 
 from toolkit.errors import InputError, needs_extra
 from toolkit.fields import read_toml
+from toolkit.files import replace_file
 from toolkit.wire.secrets import ENVIRONMENT
 from toolkit.workspace.settings import config_folder
 
@@ -51,13 +50,10 @@ class PasswordFile:
         if not LEAST_CHARACTERS <= len(password) <= _MOST_CHARACTERS:
             allowed = f"{LEAST_CHARACTERS} to {_MOST_CHARACTERS:,} characters"
             raise InputError("password", "***", allowed)
-        draft = self.path.with_name(f"{self.path.name}.{secrets.token_hex(4)}")
+        hashed = _argon2().PasswordHasher().hash(_typed(password))
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            opened = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(opened, "w", encoding="ascii") as file:
-                file.write(f"{_argon2().PasswordHasher().hash(_typed(password))}\n")
-            draft.replace(self.path)
+            replace_file(self.path, f"{hashed}\n".encode(), mode=0o600)
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
             raise InputError(

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime as dt
-import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from toolkit.alerts import read_alerts
 from toolkit.errors import InputError, StoreError, needs_extra
+from toolkit.files import replace_file
 from toolkit.statistics.fees import FeeModel
 from toolkit.workspace.rail_toml import FILE_NAME, fees_file, read_settings, settings_file
 
@@ -95,18 +94,12 @@ def _write(path: Path, text: str) -> None:
 def write_whole(path: Path, text: str) -> None:
     """Write a file atomically. Raises `StoreError` if it cannot be written."""
     target = path.resolve()
-    draft = target.with_name(f".{target.name}.{uuid.uuid4().hex}.new")
     try:
-        draft.write_bytes(text.encode())
-        if target.exists():
-            draft.chmod(target.stat().st_mode & 0o777)
-        draft.replace(target)
+        mode = target.stat().st_mode & 0o777 if target.exists() else None
+        replace_file(target, text.encode(), mode=mode)
     except OSError as error:
         why = error.strerror or type(error).__name__
         raise StoreError(f"{path} cannot be written ({why})", path=str(path)) from None
-    finally:
-        with contextlib.suppress(OSError):
-            draft.unlink(missing_ok=True)
 
 
 with needs_extra("dashboard"):

@@ -9,13 +9,12 @@ import contextlib
 import os
 import re
 import time
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
 
 from toolkit.errors import StoreError, needs_extra
-from toolkit.files import keep_names, locked
+from toolkit.files import keep_names, locked, replace_file
 from toolkit.store.file.engine import first_line, full_disk
 
 MANIFEST = "manifest.json"
@@ -111,17 +110,9 @@ class Folder:
     def write(self, name: str, content: bytes) -> None:
         """Write a file under another name, wait until it is on the disk, and give it its name."""
         path = self._path / name
-        draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}.new")
         with _failures(self.name, name):
             path.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                with draft.open("xb") as file:
-                    file.write(content)
-                    file.flush()
-                    os.fsync(file.fileno())
-                draft.replace(path)
-            finally:
-                draft.unlink(missing_ok=True)
+            replace_file(path, content)
             keep_names(path.parent)
 
     def remove(self, name: str) -> None:
