@@ -30,8 +30,6 @@ DEPEG = "BTC_USD:COINBASE.spot:KRAKEN.spot"
 MARCH = ("2023-03-09", "2023-03-15")
 YEARS = ("2022-01-01", "2024-01-01")
 FUNDED = [f"BTC_USDT:BINANCE.futures:{sell}.futures" for sell in ("BYBIT", "DYDX")]
-
-
 BOUGHT, SOLD = "BTC_USD:COINBASE.spot", "BTC_USD:KRAKEN.spot"
 TASKS = (carry, depeg, event_study, lead_lag, screen, survival, vendor_shift)
 

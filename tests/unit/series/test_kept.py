@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import polars as pl
 import pytest
 
+from tests.counting import SetClock
 from toolkit.client import Client
 from toolkit.errors import EmptyWindowError, InputError, UnknownTrajectoryError
 from toolkit.intervals import Interval
 from toolkit.loader import sync
 from toolkit.market import SnapshotLog, SnapshotTrajectory
 from toolkit.series import RateSeries, SpreadSeries
-from toolkit.service import Clock, Config, Replay, Simulated, running
+from toolkit.service import Config, Replay, Simulated, running
 from toolkit.store import Batch, Edge, LoadOrigin, Snapshot, Store, StoreWriter
 from toolkit.workspace import Workspace
 
@@ -27,25 +27,15 @@ POLLS = [NOW + STEP_S * i for i in (0, 1, 2, 3, 5, 6)]  # the fifth was not answ
 WINDOW = (NOW, NOW + 7 * STEP_S)
 
 
-@dataclass(frozen=True, slots=True)
-class HandClock(Clock):
-    """A clock that a test sets."""
-
-    at: list[int] = field(default_factory=lambda: [NOW])
-
-    def now(self) -> int:
-        return self.at[0]
-
-
 @pytest.fixture(scope="module")
 def rail(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
     """A store that polled both dashboards of a SIMULATED market."""
-    clock = HandClock()
+    clock = SetClock()
     store = Store(tmp_path_factory.mktemp("kept") / "rail.duckdb")
     config = Config(Simulated(7), port=0, clock=clock, quota=10**6)
     with running(config) as service, Client(service.base_url, "demo-pro") as client:
         for now in POLLS:
-            clock.at[0] = now
+            clock.moments.append(now)
             logs = [SnapshotLog.named(kind) for kind in ("spread", "funding")]
             sync(client, store, logs, Interval(now, now + 1))
         yield Workspace(client, store)
@@ -106,10 +96,15 @@ def test_every_result_has_the_coverage_by_polls(rail: Workspace) -> None:
     assert series.episodes(1e6).is_empty()
 
 
-def test_it_is_marked_as_kept_from_snapshots_wherever_it_is_shown(rail: Workspace) -> None:
+def test_it_is_of_all_polls_known_at_each_and_marked_as_kept_from_snapshots_wherever_it_is_shown(
+    rail: Workspace,
+) -> None:
     key = keys(rail, "snapshot-spread")[-1]
-    series = rail.series(key, *WINDOW)
+    series = rail.series(key)
     assert isinstance(series, SpreadSeries)
+    assert series.window == WINDOW
+    assert series.df["ts"].to_list() == POLLS
+    assert series.df["time"].equals(series.df["known_at"], check_names=False)
     assert "kept from snapshots 6 polls answered; not tracked 0, missed 1" in repr(series)
     subtitle = series.plot().layout.title.subtitle.text
     assert f"{key.partition('/')[2]}, from snapshots" in subtitle
@@ -117,12 +112,6 @@ def test_it_is_marked_as_kept_from_snapshots_wherever_it_is_shown(rail: Workspac
     assert "stream snapshot-spread/" in "; ".join(f"{k} {v}" for k, v in series.facts.items())
     with pytest.raises(InputError, match="bars: snapshots are of moments"):
         series.resample("5m")
-
-
-def test_a_row_is_known_at_the_time_of_its_answer(rail: Workspace) -> None:
-    frame = rail.spread(keys(rail, "snapshot-spread")[-1], *WINDOW).df
-    assert frame["time"].equals(frame["known_at"], check_names=False)
-    assert frame["ts"].to_list() == POLLS
 
 
 def test_a_poll_without_an_answer_is_a_gap_and_an_absent_pair_is_none(rail: Workspace) -> None:
@@ -150,10 +139,6 @@ def test_the_status_of_a_pair_is_what_was_answered_of_the_polls(rail: Workspace)
     status = rail.status().filter(pl.col("kind").str.starts_with("snapshot"))
     assert status["answered_share"].unique().to_list() == [pytest.approx(6 / 7)]
     assert status["holes"].null_count() == status.height
-
-
-def test_without_a_window_it_is_from_the_first_poll_to_the_last(rail: Workspace) -> None:
-    assert rail.series(keys(rail, "snapshot-spread")[0]).window == WINDOW
 
 
 def test_a_window_without_a_poll_or_a_pair_that_was_never_shown_is_an_error(
@@ -187,12 +172,12 @@ def test_a_known_process_is_measured_as_it_is(tmp_path: Path) -> None:
         for exchange, of_leg in legs.items()
     )
     prices.write_parquet(tmp_path / "known.parquet")
-    source, clock = Replay.read(tmp_path / "known.parquet"), HandClock()
+    source, clock = Replay.read(tmp_path / "known.parquet"), SetClock(moments=[NOW])
     store, batch, log = Store(tmp_path / "rail.duckdb"), Batch(), SnapshotLog.named("spread")
     config = Config(source, port=0, clock=clock, quota=10**6)
     with running(config) as service, Client(service.base_url, "demo-pro") as client:
         for minute in minutes:
-            clock.at[0] = minute + 60
+            clock.moments.append(minute + 60)
             batch.add_snapshot(
                 Snapshot(log, minute + 60, client.snapshot("spread"), 60), Edge(minute + 60)
             )

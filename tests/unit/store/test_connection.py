@@ -32,7 +32,6 @@ INSERT_A_LOAD = (
     "SELECT 7, 0, 0, '', ''"
 )
 
-
 WRITES_A_LOAD = """
 import sys
 from toolkit.store import LoadOrigin, Store, StoreWriter
@@ -118,15 +117,6 @@ def test_a_file_with_a_function_in_place_of_duckdbs_is_not_written_to(
     with pytest.raises(NotAStoreError, match=refused):
         StoreWriter(store).start_load(ORIGIN)
     assert store.loads().height == 1
-
-
-@pytest.mark.slow
-def test_nothing_stays_open_so_another_process_writes_between_two_reads(
-    store: Store, child: Callable
-) -> None:
-    for loads in (0, 1, 2):
-        assert load_count(store) == loads
-        assert child(WRITES_A_LOAD, store.path).hear() == str(loads + 1)
 
 
 @pytest.mark.slow
@@ -225,23 +215,17 @@ def test_a_writer_gives_up_on_a_thread_that_does_not_leave(store: Store, use: st
     assert StoreWriter(store).start_load(ORIGIN) == 1
 
 
-def test_readers_go_on_when_a_writer_has_given_up(store: Store) -> None:
+def test_new_readers_let_a_waiting_writer_go_first_and_go_on_once_it_has_given_up(
+    store: Store,
+) -> None:
     with held(store, "reading"), ThreadPoolExecutor(1) as pool:
         hasty = pool.submit(StoreWriter(Store(store.path, wait_s=0.5)).start_load, ORIGIN)
         await_waiting_writer(store)
+        with pytest.raises(StoreLockedError, match="another thread"):
+            load_count(Store(store.path, wait_s=0))
         assert load_count(store) == 0
         with pytest.raises(StoreLockedError):
             hasty.result()
-
-
-def test_new_readers_let_a_waiting_writer_go_first(store: Store) -> None:
-    with ThreadPoolExecutor(1) as pool:
-        with held(store, "reading"):
-            started = pool.submit(StoreWriter(store).start_load, ORIGIN)
-            await_waiting_writer(store)
-            with pytest.raises(StoreLockedError, match="another thread"):
-                load_count(Store(store.path, wait_s=0))
-        assert started.result() == 1
 
 
 @pytest.mark.slow
@@ -324,26 +308,21 @@ def test_a_reader_cannot_write_not_even_beside_a_writer(store: Store, beside: st
     assert store.source.id == "example"
 
 
-@pytest.mark.parametrize("use", ["reading", "writing"])
 @pytest.mark.slow
-def test_an_error_kept_beyond_its_block_does_not_keep_the_file(
-    store: Store, child: Callable, use: str
-) -> None:
-    with pytest.raises(StoreError) as kept, USES[use](store) as connection:
-        connection.execute("SELECT no_such_column FROM meta")
-    assert child(WRITES_A_LOAD, store.path).hear() == "1"
-    assert kept.value.__traceback__ is not None
-
-
-@pytest.mark.slow
-def test_a_relation_kept_beyond_its_block_does_not_keep_the_file(
+def test_no_use_error_or_relation_kept_beyond_its_block_keeps_another_process_from_writing(
     store: Store, child: Callable
 ) -> None:
+    kept: list[object] = []
     with store.reading() as connection:
-        kept = [connection.sql("FROM meta"), connection.execute("FROM range(100000)")]
+        kept += [connection.sql("FROM meta"), connection.execute("FROM range(100000)")]
     assert child(WRITES_A_LOAD, store.path).hear() == "1"
-    assert StoreWriter(store).start_load(ORIGIN) == 2
-    assert len(kept) == 2
+    for loads, use in enumerate(USES.values(), 1):
+        assert load_count(store) == loads
+        with pytest.raises(StoreError) as raised, use(store) as connection:
+            connection.execute("SELECT no_such_column FROM meta")
+        kept.append(raised.value.__traceback__)
+        assert child(WRITES_A_LOAD, store.path).hear() == str(loads + 1)
+    assert len(kept) == 4
 
 
 def test_a_query_reads_no_place_of_the_user_in_the_settings(store: Store) -> None:

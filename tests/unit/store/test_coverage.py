@@ -145,8 +145,6 @@ def test_a_settlement_lasts_its_interval_and_one_that_did_not_come_is_a_hole_of_
 
 
 KEY = Trajectory.parse("BTC_USDT:ALPHA.spot")
-
-
 SPREADS = EventLog(EventFamily.SPREAD)
 
 

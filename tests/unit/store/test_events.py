@@ -35,7 +35,6 @@ from toolkit.wire.profile.event_routes import BUILT_IN_EVENTS
 
 SPLASH = EventFamily.SPLASH
 
-
 SAYS = (
     "it came in ever new versions; the first of them are kept; document_versions and "
     "event_documents of the limits allow more"
@@ -155,8 +154,6 @@ def test_what_differs_between_deliveries_is_said_by_the_profile_of_the_load(tmp_
 
 
 LOG = EventLog(EventFamily.SPLASH)
-
-
 WINDOW = Interval(0, 1_000)
 
 

@@ -18,23 +18,9 @@ from toolkit.wire.event_log import document_frame
 from .conftest import EDGE, ORIGIN, brought
 
 KEY = "A_B:X.spot"
-
-
 PRICE, SPREAD = Trajectory.parse(KEY), Trajectory.parse("A_B:X.spot:Y.spot")
-
-
 FUNDING = Trajectory.parse("A_B:X.spot:Y.spot", Family.FUNDING)
-
-
 TABLES = ("stream", "coverage", "edge", *(table.name for table in SERIES.values()))
-
-
-def revisions(store: Store) -> list[tuple[object, ...]]:
-    """The price table in the order it lies in: (ts, price, mark_price, extra, revision, load)."""
-    with store.reading() as connection:
-        return connection.execute(
-            "SELECT ts, price, mark_price, extra, revision, load_id FROM price ORDER BY rowid"
-        ).fetchall()
 
 
 def sizes(store: Store) -> dict[str, int]:
@@ -43,18 +29,6 @@ def sizes(store: Store) -> dict[str, int]:
             name: connection.execute(f"SELECT count(*) FROM {name}").fetchall()[0][0]
             for name in TABLES
         }
-
-
-def test_a_changed_answer_is_appended_and_the_old_one_stays(store: Store, commit: Callable) -> None:
-    commit(KEY, [(60, 1.0)])
-    assert commit(KEY, [(60, 1.5)]) == Inserted(revised=1)
-    assert commit(KEY, [(60, 1.0)]) == Inserted(revised=1)
-    assert revisions(store) == [
-        (60, 1.0, None, None, 0, 1),
-        (60, 1.5, None, None, 1, 2),
-        (60, 1.0, None, None, 2, 3),
-    ]
-    assert store.series(PRICE).rows() == [(KEY, 60, 1.0, None, None)]
 
 
 @pytest.mark.parametrize(
@@ -112,19 +86,6 @@ def test_the_same_legs_in_two_families_are_two_trajectories(store: Store, page: 
         "missing",
     ]
     assert store.coverage(FUNDING, Interval(0, 180))["state"].to_list() == ["held", "empty"]
-
-
-def test_the_ledger_takes_what_is_final_and_no_second_twice(store: Store, commit: Callable) -> None:
-    late = Edge(served_at=1000, step_s=60)
-    assert late.final_before == 880
-    for answered in ((100, 300), (200, 400), (850, 1000), (900, 1000), (100, 400)):
-        commit(KEY, [], answered=answered, edge=late)
-    with store.reading() as connection:
-        recorded = connection.execute(
-            "SELECT start_ts, end_ts FROM coverage ORDER BY start_ts"
-        ).fetchall()
-    assert recorded == [(100, 400), (850, 880)]
-    assert store.ledger()[PRICE].answered == [(100, 400), (850, 880)]
 
 
 def test_the_edge_is_that_of_the_last_load_and_of_its_last_page(
@@ -214,8 +175,6 @@ def test_what_comes_twice_in_one_load_is_told_from_what_was_held_before_it(
 
 
 BY_SEQ = ("ts", "seq")
-
-
 Rows = Sequence[tuple[object, ...]]
 
 

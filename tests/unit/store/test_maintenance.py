@@ -80,15 +80,6 @@ def test_space_that_was_freed_goes_back(full: Store) -> None:
     assert done.after_bytes < done.before_bytes / 2
 
 
-def test_loads_go_on_in_the_rewritten_file(full: Store) -> None:
-    writer = StoreWriter(full)
-    writer.bind(full.source)
-    compact(full)
-    committing(full)(FIRST, minutes(JANUARY + 100_000, 3))
-    assert verify(full) == []
-    assert full.series(FIRST).height == 63
-
-
 @pytest.mark.slow
 def test_nothing_that_is_committed_meanwhile_is_lost(full: Store) -> None:
     """Threads of this process commit and read while the file is rewritten again and again."""
@@ -282,11 +273,6 @@ BREACHES = {
     "DROP TABLE gap": "gap: the table is missing or has other columns",
     "ALTER TABLE price DROP volume": "price: the table is missing or has other columns",
 }
-
-
-@pytest.mark.slow
-def test_a_store_with_something_of_everything_is_whole(full: Store) -> None:
-    assert verify(full) == []
 
 
 @pytest.mark.parametrize(("breach", "fault"), BREACHES.items())

@@ -83,12 +83,6 @@ for number in range(max(held.values(), default=0), 100_000):
 """
 
 
-def test_what_another_process_reads_can_be_read(store: Store, child: Callable) -> None:
-    other = child(HOLDS_THE_FILE, store.path, "reading")
-    assert other.hear() == "holding"
-    assert store.source.id == "example"
-
-
 @pytest.mark.parametrize(("theirs", "ours"), [("reading", "writing"), ("writing", "reading")])
 def test_a_process_that_does_not_let_go_is_named(
     store: Store, child: Callable, theirs: str, ours: str
@@ -104,6 +98,9 @@ def test_a_process_that_does_not_let_go_is_named(
         "close it there, or try again when it is done"
     )
     assert refused.value.path == str(store.path.resolve())
+    assert list(store.path.parent.iterdir()) == [store.path]
+    if theirs == "reading":
+        assert hasty.source.id == "example"
 
 
 @pytest.mark.parametrize("theirs", ["reading", "writing"])
@@ -178,7 +175,6 @@ LAST_COMMIT = (
     "INSERT INTO load (load_id, started_at, served_at, base_url, toolkit_version) "
     "SELECT 7, 0, 0, 'http://last', ''"
 )
-
 
 WORKS: dict[str, Callable[[Store], object]] = {
     "reading": Store.loads,

@@ -173,7 +173,9 @@ def covered(store: Store, commit: Callable) -> Callable[..., list[tuple[int, int
     return build
 
 
-def test_coverage_tells_held_empty_missing_and_not_yet_known_apart(covered: Callable) -> None:
+def test_coverage_tells_held_empty_missing_and_not_yet_known_apart_and_bridges_by_a_tolerance(
+    covered: Callable,
+) -> None:
     assert covered(-120, 2400) == [
         (-120, 0, "missing"),
         (0, 240, "held"),
@@ -185,11 +187,10 @@ def test_coverage_tells_held_empty_missing_and_not_yet_known_apart(covered: Call
         (960, 1880, "missing"),
         (1880, 2400, "not yet known"),
     ]
-
-
-def test_coverage_bridges_what_the_tolerance_allows(covered: Callable) -> None:
     assert covered(0, 960, tolerance_s=180) == [(0, 780, "held"), (780, 960, "empty")]
     assert covered(0, 960, tolerance_s=179)[:2] == [(0, 240, "held"), (240, 360, "empty")]
+    with pytest.raises(InputError, match="tolerance_s: -1 is not allowed"):
+        covered(0, 960, tolerance_s=-1)
 
 
 def test_without_tolerance_a_row_ends_with_its_step(store: Store, commit: Callable) -> None:
@@ -217,11 +218,6 @@ def test_a_part_of_the_window_says_what_the_whole_says(
         assert states(start, end) == whole[start + 120 : end + 120]
 
 
-def test_a_tolerance_below_zero_is_refused(covered: Callable) -> None:
-    with pytest.raises(InputError, match="tolerance_s: -1 is not allowed"):
-        covered(0, 960, tolerance_s=-1)
-
-
 def test_without_a_known_step_a_row_vouches_for_its_second(store: Store, commit: Callable) -> None:
     commit(KEY, [(60, 1.0)], answered=(0, 120), edge=Edge(served_at=200_000))
     assert store.coverage(PRICE, Interval(0, 180)).rows() == [
@@ -229,18 +225,6 @@ def test_without_a_known_step_a_row_vouches_for_its_second(store: Store, commit:
         (60, 61, "held"),
         (61, 120, "empty"),
         (120, 180, "missing"),
-    ]
-
-
-def test_what_the_plan_no_longer_reaches_is_unrecoverable_unless_held(
-    store: Store, commit: Callable
-) -> None:
-    commit(KEY, minutes(1, 2), answered=(60, 180), edge=Edge(10_000, 0, 9000, 60))
-    assert store.coverage(PRICE, Interval(0, 1200)).rows() == [
-        (0, 60, "unrecoverable"),
-        (60, 180, "held"),
-        (180, 1000, "unrecoverable"),
-        (1000, 1200, "missing"),
     ]
 
 

@@ -12,44 +12,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.dated import date_load
+from tests.dated import date_commit
+from tests.empty_store import empty_store
 from toolkit.errors import InputError, StoreError, UnknownTrajectoryError
 from toolkit.intervals import EVER, Interval
-from toolkit.market import Family, Source, Trajectory
-from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
+from toolkit.market import Family, Trajectory
+from toolkit.store import Store
 from toolkit.store.file.maintenance import compact
-from toolkit.tables import SERIES
 
 from ...conftest import examples
+from .conftest import SOURCE, committing
 
 KEYS = [f"A{number}_B:X.spot" for number in (3, 1, 2)]
-ORIGIN = LoadOrigin("http://127.0.0.1:8700", 10_000, "5c4e", "0.1.0")
-SCHEMA = {name: SERIES[Family.PRICE].schema[name] for name in ("ts", "price", "mark_price")}
-SCHEMA |= {"volume": pl.Float64(), "extra": pl.String()}
-
-
-def write(store: Store, rows: dict[str, list[tuple[int, float]]], started_at: int) -> None:
-    """Commit a load's rows (ts, price) of some trajectories."""
-    batch, writer = Batch(), StoreWriter(store)
-    for key, pairs in rows.items():
-        frame = pl.DataFrame([(*row, None, None, None) for row in pairs], SCHEMA, orient="row")
-        batch.add(Trajectory.parse(key), frame, Interval(0, 1), Edge(10_000, step_s=60))
-    load_id = writer.start_load(ORIGIN)
-    writer.commit(load_id, batch)
-    date_load(store, load_id, started_at)
 
 
 @pytest.fixture(scope="module")
 def held(tmp_path_factory: pytest.TempPathFactory) -> Store:
     """Three trajectories of 5, 20 and 50 rows, each with some revised by a second load."""
-    store = Store(tmp_path_factory.mktemp("scan") / "rail.duckdb", wait_s=60)
-    StoreWriter(store).bind(Source("replay", "example"))
+    store = empty_store(tmp_path_factory.mktemp("scan") / "rail.duckdb", SOURCE, wait_s=60)
     for load, step in enumerate((1, 7), start=1):
-        rows = {
-            key: [(60 * at, at + load / 4) for at in range(0, count, step)]
-            for key, count in zip(KEYS, (5, 20, 50), strict=True)
-        }
-        write(store, rows, started_at=100 * load)
+        for key, count in zip(KEYS, (5, 20, 50), strict=True):
+            rows = [(60 * at, at + load / 4) for at in range(0, count, step)]
+            committing(store)(key, rows)
+        date_commit(store, 100 * load)
     return store
 
 

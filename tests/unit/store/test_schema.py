@@ -51,7 +51,6 @@ else:
     print("bound", flush=True)
 """
 
-
 COMMITS = """
 import sys
 from toolkit.store import Store, StoreWriter
@@ -63,33 +62,20 @@ with StoreWriter(Store(sys.argv[1])).writing() as connection:
 """
 
 
-def race(child: Callable, path: Path, sources: list[str]) -> list[str]:
-    """What processes that bind one path to their sources at once say, in the order given."""
+@pytest.mark.slow
+@pytest.mark.parametrize("sources", [["one"] * 4, ["one", "two", "three", "four"]])
+def test_of_processes_that_make_one_store_at_once_those_of_its_source_have_it(
+    child: Callable, tmp_path: Path, sources: list[str]
+) -> None:
+    path = tmp_path / "rail.duckdb"
     processes = [child(BINDS, path, source) for source in sources]
-    assert [process.hear() for process in processes] == ["ready"] * len(sources)
+    assert [process.hear() for process in processes] == ["ready"] * 4
     for process in processes:
         process.tell()
     said = [process.hear() for process in processes]
-    assert [process.end() for process in processes] == [0] * len(sources)
-    return said
-
-
-@pytest.mark.slow
-def test_processes_that_make_one_store_at_once_all_have_it(child: Callable, tmp_path: Path) -> None:
-    path = tmp_path / "rail.duckdb"
-    assert race(child, path, ["one"] * 4) == ["bound"] * 4
-    assert Store(path).source == Source("replay", "one")
-    assert list(tmp_path.iterdir()) == [path]
-
-
-@pytest.mark.slow
-def test_of_processes_with_different_sources_one_makes_the_store(
-    child: Callable, tmp_path: Path
-) -> None:
-    path, sources = tmp_path / "rail.duckdb", ["one", "two", "three", "four"]
-    said = race(child, path, sources)
-    assert sorted(said) == ["bound", "refused", "refused", "refused"]
-    assert Store(path).source.id == sources[said.index("bound")]
+    assert [process.end() for process in processes] == [0] * 4
+    made = Store(path).source.id
+    assert said == ["bound" if source == made else "refused" for source in sources]
     assert list(tmp_path.iterdir()) == [path]
 
 
@@ -194,11 +180,6 @@ def test_a_use_that_writes_nothing_leaves_no_log(store: Store) -> None:
     assert [path.name for path in store.path.parent.iterdir()] == [store.path.name]
 
 
-def test_a_relative_path_lies_in_the_working_directory(workdir: Path) -> None:
-    StoreWriter(Store("rail.duckdb")).bind(SOURCE)
-    assert [path.name for path in workdir.iterdir()] == ["rail.duckdb"]
-
-
 def test_a_link_to_where_nothing_is_yet_is_followed(tmp_path: Path) -> None:
     link = tmp_path / "link.duckdb"
     link.symlink_to(tmp_path / "rail.duckdb")
@@ -222,14 +203,6 @@ def test_another_source_is_refused_and_both_are_named(store: Store) -> None:
     assert store.source == SOURCE
 
 
-def test_a_file_that_is_there_is_never_replaced(tmp_path: Path) -> None:
-    path = tmp_path / "notes.txt"
-    path.write_text("not to be lost")
-    with pytest.raises(NotAStoreError):
-        StoreWriter(Store(path)).bind(SOURCE)
-    assert path.read_text() == "not to be lost"
-
-
 @pytest.mark.parametrize(
     ("name", "words"),
     [
@@ -250,8 +223,6 @@ def test_a_place_where_none_can_be_made_is_refused_and_nothing_is_left(
 
 
 ORIGIN = LoadOrigin("http://two", 20, None, "0.2.0", Allowance("builder", 600, 60, 599))
-
-
 PRICE = Trajectory.parse("A_B:X.spot")
 
 

@@ -123,8 +123,6 @@ def test_a_new_manifest_is_read_anew_and_fetches_what_changed(
 
 
 KINDS = ("price", "spread", "funding")
-
-
 EVER = (0, 2**34)
 
 
