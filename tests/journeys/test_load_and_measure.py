@@ -138,3 +138,32 @@ def test_real_funding_of_two_years_is_loaded_whole_and_its_carry_printed(
     printed = rail("stats", "funding", key, *times).stdout
     assert re.search(rf"\nfunding \(bps\)\s+{carry_bps:.2f}", printed)
     assert re.search(rf"funding APR \(%\)\s+{row['funding_apr_pct']:.2f}", printed)
+
+
+def test_one_sync_brings_spreads_funding_events_and_snapshots_and_they_are_measured(
+    rail: Rail, tmp_path: Path
+) -> None:
+    funding = "funding/BTC_USDT:AURORA.futures:BOREAS.futures"
+    window = ("--start", "2026-11-17", "--end", "2026-11-19")
+    logs = ("events/spread", "events/splash", "events/funding")
+    loading = ("sync", "BTC_USDT:AURORA.spot:BOREAS.spot", funding, *logs, "snapshot/activity")
+    with serving("--seed", "7", "--now", "2026-11-20") as base_url:
+        first, again = (rail(*loading, *window, base_url=base_url) for _ in range(2))
+    assert first.returncode == again.returncode == 0, first.stderr + again.stderr
+    # Only the snapshot is asked for again: it is of another moment.
+    counts = "1 new, 0 held already; 1 page, 2 trajectories, 3 event logs, 1 snapshot, "
+    assert again.stdout.startswith(counts)
+    store = Store(tmp_path / "rail.duckdb")
+    assert store.snapshots("activity").height == 2
+    assert (
+        store.series(Trajectory.parse(funding, Family.FUNDING)).height == 7
+    )  # the one at the end too
+    funding = rail("stats", "funding", funding, *window)
+    events = rail("stats", "events", *window, "--format", "json")
+    assert "SIMULATED" in funding.stdout
+    assert "funding APR (%)" in funding.stdout
+    counted = {row["family"]: row for row in map(json.loads, events.stdout.splitlines())}
+    assert set(counted) == {"spread", "splash", "funding"}
+    for row in counted.values():
+        assert row["n"] == row["closed"] + row["open"] + row["reopened"] + row["orphans"]
+        assert "SIMULATED" in row["source"]

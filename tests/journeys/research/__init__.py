@@ -1,1 +1,0 @@
-"""Scripts as an analyst writes them: one file for each research task, run by `test_research`."""
