@@ -114,5 +114,6 @@ def test_a_problem_is_a_refusal_with_its_reasons() -> None:
     assert type(error) is BadRequestError
     assert error.status == 400
     assert error.url == "http://rail.example/api/v1/data/history/price"
-    assert "exchange: 'NOWHERE' does not list ETH_USDT" in error.detail
+    why = "exchange: 'NOWHERE' does not list ETH_USDT; search symbols/search"
+    assert error.detail == f"Not understood: {why}; {why}"
     assert str(error) == f"{error.url} could not read the request (400): {error.detail}"

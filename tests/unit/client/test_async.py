@@ -85,6 +85,8 @@ def test_both_clients_take_text_as_a_workspace_does(base_url: str, window) -> No
     [
         (lambda client: client.history("BTC_USDT", "7d"), "BTC_USDT"),
         (lambda client: client.history(PRICE.key, "last week"), "start"),
+        (lambda client: client.history(PRICE, 60, 60), "window"),
+        (lambda client: client.history(PRICE, 61, 60), "window"),
         (lambda client: client.pages(PRICE.key, "last week"), "window"),
         (lambda client: client.pages(PRICE.key, ("2023-03-02", "2023-03-01")), "before its end"),
         (lambda client: client.event_pages("pump", "7d"), "pump"),

@@ -15,7 +15,6 @@ import pytest
 from tests import miniature
 from toolkit.client import Client
 from toolkit.client.stream import upgrade
-from toolkit.errors import BadRequestError, InputError
 from toolkit.intervals import Interval
 from toolkit.market import Leg, Symbol, Trajectory
 from toolkit.service import Clock, Config, running
@@ -90,15 +89,6 @@ def test_every_plan_gets_the_rows_it_may_see_in_pages_of_its_size(base_url, mark
     assert frame["ts"].sort().to_list() == [ts for ts in sorted(buy & sell) if ts < seen_until]
 
 
-def test_the_window_is_half_open(client) -> None:
-    rows = client.history(SPREAD, START + 60, START + 180)
-    assert rows["ts"].to_list() == [START + 60, START + 120]
-
-
-def test_a_window_that_cuts_minutes_has_the_rows_that_start_in_it(client) -> None:
-    assert client.history(SPREAD, START + 1, START + 61)["ts"].to_list() == [START + 60]
-
-
 @pytest.mark.parametrize(
     "window", [(START - 9_000, START), (END, END + 9_000), (START + 1, START + 2)]
 )
@@ -106,34 +96,6 @@ def test_a_window_without_rows_is_a_frame_without_rows(client, window) -> None:
     rows = client.history(SPREAD, *window)
     assert rows.height == 0
     assert rows.columns == ["trajectory", "ts", "buy_price", "sell_price", "spread_pct", "extra"]
-
-
-def test_an_outage_stays_a_gap(client) -> None:
-    leg = Trajectory.parse("BTC_USDT:CORONA.futures")
-    steps = client.history(leg, START, END)["ts"].diff().drop_nulls()
-    first, end = miniature.OUTAGE
-    assert steps.max() == end - first + 60
-    assert (steps == 60).sum() == len(steps) - 1
-
-
-def test_pages_tile_the_window_downward(client) -> None:
-    window = Interval(START - 3_600, END + 3_600)
-    answered = [page.answered for page in client.pages(PRICE, window)]
-    assert answered[0].end == window.end
-    assert answered[-1].start == window.start
-    assert [each.start for each in answered[:-1]] == [each.end for each in answered[1:]]
-
-
-@pytest.mark.parametrize("window", [(60, 60), (61, 60)])
-def test_an_empty_window_is_refused_before_anything_is_asked(scripted, ask, window) -> None:
-    with pytest.raises(InputError, match="window"):
-        ask().client.history(SPREAD, *window)
-    assert scripted.asked == []
-
-
-def test_an_unlisted_leg_is_the_services_refusal_with_its_reason(client) -> None:
-    with pytest.raises(BadRequestError, match="'NOWHERE' does not list BTC_USDT"):
-        client.history(Trajectory.parse("BTC_USDT:NOWHERE.spot"), START, END)
 
 
 def test_symbols_are_listed_with_their_legs(client) -> None:
@@ -146,9 +108,6 @@ def test_symbols_are_listed_with_their_legs(client) -> None:
         "DEX-SOLARIS.dex",
     ]
     assert (listing.truncated, listing.findings) == (False, ())
-
-
-def test_symbols_are_found_by_a_part_of_their_name(client) -> None:
     assert list(map(str, client.symbols("eth").legs)) == ["ETH_USDT"]
     assert client.symbols("no such symbol").legs == {}
 
@@ -162,20 +121,18 @@ def test_the_local_service_is_met_without_a_finding(client) -> None:
     assert {page.findings for page in client.pages(SPREAD, Interval(START, END))} == {()}
 
 
-def test_the_services_clock_is_read_off_its_answers(client) -> None:
-    client.profile()
-    assert client.served_at() == END
-
-
-def test_the_clock_is_that_of_the_last_answer_that_had_one(scripted, ask) -> None:
-    for date in ("Wed, 22 Mar 2023 00:00:00 GMT", "Wed, 22 Mar 2023 00:00:05 GMT", "soon"):
-        scripted.answer(body={**SCHEMAS, "items": []}, headers={"Date": date})
+def test_clock_plan_and_quota_are_those_of_the_last_answer_that_had_them(scripted, ask) -> None:
+    told = {"RateLimit-Policy": '"builder";q=600;w=60', "RateLimit": '"builder";r=9;t=1'}
+    for date, quota in (("22 Mar 2023 00:00:00", {}), ("22 Mar 2023 00:00:05", told), ("?", {})):
+        headers = {"Date": f"Wed, {date} GMT", **quota}
+        scripted.answer(body={**SCHEMAS, "items": []}, headers=headers)
     client = ask().client
     seen = []
     for asking in (client.profile, client.symbols, client.symbols):
         asking()
-        seen.append(client.served_at())
-    assert seen == [1679443200, 1679443205, 1679443205]
+        seen.append((client.served_at(), client.allowance))
+    builder = Allowance("builder", 600, 60, 9)
+    assert seen == [(1679443200, None), (1679443205, builder), (1679443205, builder)]
 
 
 def test_without_a_date_the_local_clock_stands_in(scripted, ask) -> None:
@@ -202,31 +159,12 @@ def test_many_threads_discover_the_profile_once(scripted, ask) -> None:
 
 
 def test_many_threads_share_a_client(client, market) -> None:
-    keys = [f"{symbol}:{leg}" for symbol in ("BTC_USDT", "ETH_USDT") for leg in legs_of(market)]
-
-    def load(key: str) -> list[float]:
-        return client.history(Trajectory.parse(key), START, END)["price"].to_list()
-
+    legs = market.select("symbol", "exchange", "market").unique().rows()
+    keys = [Trajectory.parse(f"{symbol}:{exchange}.{kind}") for symbol, exchange, kind in legs]
     with ThreadPoolExecutor(4) as threads:
-        loaded = dict(zip(keys, threads.map(load, keys), strict=True))
-    for key in keys:
-        trajectory = Trajectory.parse(key)
-        wanted = prices(market, str(trajectory.symbol), trajectory.buy)["price"].to_list()
-        assert loaded[key] == wanted
-
-
-def legs_of(market: pl.DataFrame) -> list[str]:
-    found = market.select("exchange", "market").unique().sort("exchange").rows()
-    return [f"{exchange}.{kind}" for exchange, kind in found]
-
-
-def test_one_connection_is_used_again_and_again(scripted, ask) -> None:
-    scripted.answer(body=SCHEMAS)
-    scripted.answer(body={"items": []})
-    client = ask().client
-    for _ in range(5):
-        client.symbols()
-    assert (len(scripted.asked), scripted.connections) == (6, 1)
+        loaded = list(threads.map(lambda key: client.history(key, START, END), keys))
+    for key, rows in zip(keys, loaded, strict=True):
+        assert rows.select("ts", "price").equals(prices(market, str(key.symbol), key.buy))
 
 
 def test_a_refusal_does_not_cost_the_connection(scripted, ask) -> None:
@@ -278,18 +216,6 @@ def test_a_query_arrives_as_it_was_meant(scripted, ask) -> None:
     search, history, _ = scripted.asked[1:]
     assert search.query["q"] == ["a&b=c d/é%"]
     assert history.query["symbol"] == ["A+B_C'D"]
-
-
-def test_the_plan_and_quota_are_those_of_the_last_answer_that_told_them(scripted, ask) -> None:
-    told = {"RateLimit-Policy": '"builder";q=600;w=60', "RateLimit": '"builder";r=9;t=1'}
-    for headers in ({}, told, {}):
-        scripted.answer(body={**SCHEMAS, "items": []}, headers=headers)
-    client = ask().client
-    seen = []
-    for asking in (client.profile, client.symbols, client.symbols):
-        asking()
-        seen.append(client.allowance)
-    assert seen == [None, Allowance("builder", 600, 60, 9), Allowance("builder", 600, 60, 9)]
 
 
 def test_a_field_that_a_snapshot_has_twice_is_a_finding_and_the_answer_stays(scripted, ask) -> None:

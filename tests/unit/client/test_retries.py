@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import socket
 import time
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from tests.unit.client.conftest import Asking, Scripted
 from toolkit.client import Client
 from toolkit.errors import (
     BadRequestError,
@@ -45,6 +41,7 @@ def test_a_passing_failure_is_tried_again_until_it_has_passed(scripted, ask, sta
     assert scripted.paths == ["schemas"] + ["search"] * 4
 
 
+@pytest.mark.parametrize("status", [429, 503])
 @pytest.mark.parametrize(
     ("headers", "waits"),
     [
@@ -61,9 +58,9 @@ def test_a_passing_failure_is_tried_again_until_it_has_passed(scripted, ask, sta
     ],
 )
 def test_a_spent_quota_is_waited_for_as_long_as_the_service_asks(
-    scripted, ask, headers, waits
+    scripted, ask, status, headers, waits
 ) -> None:
-    scripted.answer(429, headers=headers)
+    scripted.answer(status, headers=headers)
     scripted.answer(body=SCHEMAS)
     asking = ask()
     assert asking.client.profile().source is not None
@@ -85,25 +82,20 @@ def test_a_long_wait_is_told_with_its_reason_and_a_short_one_is_not(
     assert line == f"{scripted.base_url} is asked again in 50 s: it answered 429"
 
 
-def test_a_quota_that_comes_back_too_late_is_told_at_once(scripted, ask) -> None:
-    scripted.answer(429, {"detail": "60 a minute"}, headers={"Retry-After": "3600"})
-    asking = ask()
-    with pytest.raises(QuotaError, match="asks to wait 3600 s") as caught:
-        asking.client.profile()
-    assert (caught.value.retry_after_s, asking.waits, len(scripted.asked)) == (3600.0, [], 1)
-    assert caught.value.detail == "60 a minute"
-
-
 @pytest.mark.parametrize(
     ("status", "kind"),
     [
+        (205, WireError),
         (301, WireError),
+        (304, WireError),
         (400, BadRequestError),
         (401, KeyRefusedError),
         (402, PlanRefusedError),
         (403, PlanRefusedError),
         (404, NotFoundError),
+        (405, WireError),
         (500, UnavailableError),
+        (501, UnavailableError),
     ],
 )
 @pytest.mark.parametrize(
@@ -140,21 +132,13 @@ def test_a_redirect_is_not_followed(scripted, ask) -> None:
             elsewhere.accept()
 
 
-@pytest.mark.parametrize("sent", [0, 4])
-def test_a_connection_reset_in_the_body_is_tried_again(scripted, ask, sent) -> None:
-    scripted.answer(body=SCHEMAS, sent=sent, times=2)
+@pytest.mark.parametrize("cut", [{"sent": 0}, {"sent": 4}, {"status": 0}])
+def test_a_connection_reset_before_or_in_the_body_is_tried_again(scripted, ask, cut) -> None:
+    scripted.answer(body=SCHEMAS, times=2, **cut)
     scripted.answer(body=SCHEMAS)
     asking = ask()
     assert asking.client.profile().source is not None
     assert asking.waits == [0.5, 1.0]
-
-
-def test_a_connection_reset_without_an_answer_is_tried_again(scripted, ask) -> None:
-    scripted.answer(0)
-    scripted.answer(body=SCHEMAS)
-    asking = ask()
-    assert asking.client.profile().source is not None
-    assert asking.waits == [0.5]
 
 
 def test_a_service_that_only_resets_is_unreachable_and_the_tries_are_told(scripted, ask) -> None:
@@ -283,27 +267,7 @@ def page(*seconds: int) -> dict[str, object]:
     return {"items": items, "next_end_time": seconds[-1]}
 
 
-BODIES = {
-    "problem": json.dumps({"title": "Bad Request", "detail": "no such pair"}).encode(),
-    "plain text": b"no such pair\n",
-    "page": b"<html><title>no such pair</title><body>...</body></html>",
-}
-
-
-@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 422, 500])
-def test_an_error_shows_the_message_of_the_service(
-    ask: Callable[..., Asking], scripted: Scripted, status: int, body: bytes
-) -> None:
-    scripted.answer(status, body)
-    with pytest.raises(ServiceError, match="no such pair") as refused:
-        ask().client.profile()
-    assert refused.value.detail.endswith("no such pair")
-
-
-def test_the_profile_names_the_field_of_the_services_message(
-    ask: Callable[..., Asking], scripted: Scripted, tmp_path: Path
-) -> None:
+def test_the_profile_names_the_field_of_the_services_message(scripted, ask, tmp_path) -> None:
     scripted.answer(400, {"message": "see the fault", "fault": {"why": ["no such pair"]}}, times=2)
     path = tmp_path / "profile.toml"
     path.write_text('error_message = "fault.why[0]"')

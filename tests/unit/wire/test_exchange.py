@@ -11,16 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolkit.errors import (
-    BadRequestError,
     InputError,
-    KeyRefusedError,
-    NotFoundError,
-    PlanRefusedError,
     QuotaError,
     ServiceError,
     UnavailableError,
     UnreachableError,
-    WireError,
 )
 from toolkit.wire.address import base_address
 from toolkit.wire.exchange import (
@@ -75,35 +70,6 @@ def seconds(waits: list[Wait]) -> list[float]:
     return [wait.seconds for wait in waits]
 
 
-@pytest.mark.parametrize("bad", [*map(status, (429, 502, 503, 504)), Failure("reset", URL)])
-def test_what_may_pass_is_tried_again_until_it_is_answered(bad) -> None:
-    answer, waits = carried_out([bad, bad, bad, GOOD])
-    assert answer is GOOD
-    assert seconds(waits) == [0.5, 1.0, 2.0]
-
-
-@pytest.mark.parametrize(
-    ("number", "kind"),
-    [
-        (205, WireError),
-        (301, WireError),
-        (304, WireError),
-        (400, BadRequestError),
-        (401, KeyRefusedError),
-        (402, PlanRefusedError),
-        (403, PlanRefusedError),
-        (404, NotFoundError),
-        (405, WireError),
-        (500, UnavailableError),
-        (501, UnavailableError),
-    ],
-)
-def test_what_will_not_pass_is_tried_once(number, kind) -> None:
-    error, waits = carried_out([status(number, retry_after="1")])
-    assert type(error) is kind
-    assert (error.status, error.url, waits) == (number, URL, [])
-
-
 @pytest.mark.parametrize(
     ("bad", "kind"),
     [
@@ -140,21 +106,6 @@ def test_waiting_ends_before_it_would_pass_the_budget() -> None:
     policy = RetryPolicy(attempts=100, budget_s=3.5, fraction=lambda: 1.0)
     _, waits = carried_out([status(503)] * 4, policy)
     assert seconds(waits) == [0.5, 1.0, 2.0]
-
-
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {"retry_after": "7"},
-        {"retry_after": " 7 "},
-        {"retry_after": "Wed, 22 Mar 2023 00:00:07 GMT", "date": "Wed, 22 Mar 2023 00:00:00 GMT"},
-    ],
-)
-@pytest.mark.parametrize("number", [429, 503])
-def test_the_service_says_how_long_to_wait_in_seconds_or_as_a_date(number, headers) -> None:
-    answer, waits = carried_out([status(number, **headers), GOOD])
-    assert answer is GOOD
-    assert waits == [Wait(8.75)]
 
 
 def test_waits_asked_for_are_taken_from_the_budget_too() -> None:
@@ -247,45 +198,24 @@ def test_no_body_breaks_a_refusal(body, number) -> None:
     assert "\n" not in str(refusal(Response(number, {}, body, URL)))
 
 
-def test_a_problem_document_is_quoted_with_what_is_wrong_with_each_parameter() -> None:
-    problem = {
-        "title": "Bad Request",
-        "detail": "Not understood.",
-        "errors": [{"parameter": "limit", "detail": "0 is not allowed"}],
-    }
-    error = refusal(Response(400, {}, json.dumps(problem).encode(), URL))
-    assert error.detail == "Not understood.; limit: 0 is not allowed"
-    assert str(error) == f"{URL} could not read the request (400): {error.detail}"
-
-
 @pytest.mark.parametrize("number", [301, 400, 401, 402, 403, 404, 429, 500, 503])
 def test_every_refusal_keeps_the_problem_s_code_and_the_wait_asked_for(number) -> None:
     error = refusal(status(number, b'{"code": "spent", "detail": "later"}', retry_after="7"))
     assert (error.code, error.retry_after_s, error.detail) == ("spent", 7.0, "later")
+    assert "later" in str(error)
     bare = refusal(status(number))
     assert (bare.code, bare.retry_after_s, bare.detail) == ("", None, "")
 
 
-@pytest.mark.parametrize("code", [True, None, ["a"], {"a": 1}])
-def test_a_code_that_is_no_text_and_no_number_counts_as_none(code) -> None:
-    assert refusal(status(403, json.dumps({"code": code}).encode())).code == ""
+LONG = "a\n\x1b[31mb" + "c" * 1_000
 
 
-def test_a_code_stays_short_and_on_one_line() -> None:
-    code = refusal(status(403, json.dumps({"code": "a\n\x1b[31mb" + "c" * 1_000}).encode())).code
-    assert code.startswith("a �[31mbc")
-    assert len(code) == 60
-
-
-def test_a_refused_key_says_what_to_do_and_what_the_service_says() -> None:
-    error = refusal(Response(401, {}, b'{"message": "the subscription has ended"}', URL))
-    assert str(error).endswith("set RAIL_API_KEY; it says: the subscription has ended")
-
-
-def test_no_answer_names_the_address_and_the_reason() -> None:
-    error, _ = carried_out([Failure("ConnectError: refused", URL)], RetryPolicy(attempts=1))
-    assert str(error).startswith(f"no answer from {URL} after 1 tries (ConnectError: refused)")
-    assert (error.status, error.url) == (None, URL)
+@pytest.mark.parametrize(
+    ("sent", "code"),
+    [(True, ""), (None, ""), (["a"], ""), ({"a": 1}, ""), (LONG, "a �[31mb" + "c" * 51 + "…")],
+)
+def test_a_code_is_a_text_or_a_number_and_stays_short_and_on_one_line(sent, code) -> None:
+    assert refusal(status(403, json.dumps({"code": sent}).encode())).code == code
 
 
 @pytest.mark.parametrize(
