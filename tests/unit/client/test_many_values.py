@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -190,20 +189,6 @@ def test_each_route_refuses_more_than_a_page_has(body: bytes, says: str) -> None
             with pytest.raises(WireError, match=says) as refused:
                 ask()
             assert str(refused.value).startswith(base_url)
-
-
-def test_an_item_too_large_to_be_kept_is_named_by_its_size() -> None:
-    large = b'{"ts":1,"price":1.0,"x":"' + b"y" * 70_000 + b'"}'
-    window = Interval(0, 86_400)
-    with answering(page(large, 1)) as base_url, Client(base_url, KEY) as client:
-        *_, rows = client.pages(Trajectory.parse("BTC_USD:A.spot"), window)
-        (documents,) = client.event_pages(EventFamily.SPLASH, window)
-    for read, kind in ((rows, "row_too_large"), (documents, "document_too_large")):
-        assert read.frame.is_empty()
-        assert read.missing == (Interval(1, 2),)
-        (says,) = (finding.says for finding in read.findings if finding.kind == kind)
-        large = r"at 1970-01-01 00:00:01 UTC has (unknown fields of )?70,\d{3} bytes, and at most"
-        assert re.search(large, says)
 
 
 def test_the_values_of_a_stream_of_events_are_counted_for_each() -> None:

@@ -122,24 +122,27 @@ def test_a_connection_that_breaks_without_a_word_is_lost_too(
     assert first(client, 2) == [Joined(), Interrupted("the connection broke", was_open=True)]
 
 
-@pytest.mark.parametrize(("status", "error"), [(401, KeyRefusedError), (403, PlanRefusedError)])
-def test_a_refusal_ends_the_stream_with_the_error_that_rest_would_give(
-    scripted: Scripted, client: Client, status: int, error: type[ServiceError]
-) -> None:
-    scripted.answers = [(status, {})]
-    with pytest.raises(error) as refused:
-        first(client, 9)
-    assert refused.value.status == status
-    assert len(scripted.requests) == 1
+REFUSALS = {
+    "refused with 401": (401, KeyRefusedError),
+    "refused with 403": (403, PlanRefusedError),
+    "closed with 1008: go away": (1008, ServiceError),
+    "closed with 4003: go away": (4003, ServiceError),
+}
 
 
-@pytest.mark.parametrize("code", [1008, 4003])
-def test_a_close_that_is_meant_ends_the_stream(
-    scripted: Scripted, client: Client, code: int
+@pytest.mark.parametrize("why", REFUSALS)
+def test_a_refusal_or_a_close_that_is_meant_ends_the_stream_after_telling_of_it(
+    scripted: Scripted, client: Client, why: str
 ) -> None:
+    code, error = REFUSALS[why]
+    scripted.answers = [(code, {})] if code < 1000 else []
     scripted.treatments = [lambda socket: socket.close(code, "go away")]
-    with pytest.raises(ServiceError, match=f"ended the stream \\(closed with {code}: go away\\)"):
-        first(client, 9)
+    told: list[StreamItem] = []
+    with pytest.raises(error) as refused:
+        told.extend(stream(client, EventFamily.SPREAD, policy=QUICK))
+    assert told[-1] == Interrupted(why, was_open=code >= 1000)
+    assert refused.value.status == (code if code < 1000 else None)
+    assert code < 1000 or f"ended the stream ({why})" in str(refused.value)
     assert len(scripted.requests) == 1
 
 
@@ -186,17 +189,6 @@ def test_it_ends_soon_after_it_is_told_to_while_it_waits(
     assert [next(said), next(said)] == [Joined(), Interrupted("closed with 1011", was_open=True)]
     stop.set()
     assert list(said) == []
-
-
-def test_a_mute_connection_that_answers_pings_is_left_for_another_and_not_lost(
-    scripted: Scripted, client: Client
-) -> None:
-    scripted.treatments = [
-        lambda _: threading.Event().wait(1.5),
-        lambda socket: (socket.send("x"), threading.Event().wait(1.5)),
-    ]
-    policy = ReconnectPolicy(first_wait_s=0.01, silence_s=0.3)
-    assert first(client, 2, policy=policy) == [Joined(), Received(b"x")]
 
 
 def test_what_came_on_a_quiet_connection_while_another_opened_is_received(

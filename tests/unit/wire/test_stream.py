@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 
 from toolkit.errors import (
     InputError,
-    KeyRefusedError,
-    PlanRefusedError,
     QuotaError,
     ServiceError,
     UnavailableError,
@@ -113,19 +111,6 @@ class World:
         return None
 
 
-def test_a_stream_joins_hands_on_what_comes_and_tells_when_it_is_lost() -> None:
-    world = World([[b"1", b"2", DROPPED], [b"3"]])
-    told = world.live(STEADY, until_s=10)
-    assert told == [
-        Joined(),
-        Received(b"1"),
-        Received(b"2"),
-        Interrupted("closed with 1011", was_open=True),
-        Joined(),
-        Received(b"3"),
-    ]
-
-
 def test_greetings_are_said_at_each_opening_before_anything_is_heard() -> None:
     world = World([[DROPPED], [b"1"]])
     world.live(STEADY, until_s=5, greetings=[b"hello"])
@@ -207,25 +192,6 @@ def test_retry_after_is_waited_for_where_it_is_longer(status: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("loss", "error"),
-    [
-        (Loss("", answer=Response(401, {}, b"")), KeyRefusedError),
-        (Loss("", answer=Response(403, {}, b"")), PlanRefusedError),
-        (Loss("closed with 1008", code=1008), ServiceError),
-        (Loss("closed with 4401", code=4401), ServiceError),
-    ],
-)
-def test_a_refusal_that_is_meant_ends_the_stream_after_telling_of_it(
-    loss: Loss, error: type[ServiceError]
-) -> None:
-    flow = lasting("/ws", [], STEADY, lambda: 0.0)
-    assert isinstance(flow.send(None), Open)
-    assert flow.send(loss) == Interrupted(loss.why, was_open=False)
-    with pytest.raises(error):
-        flow.send(None)
-
-
-@pytest.mark.parametrize(
     "name", ["first_wait_s", "longest_wait_s", "ping_s", "silence_s", "pong_s"]
 )
 def test_a_policy_without_time_is_refused(name: str) -> None:
@@ -249,20 +215,6 @@ def test_a_subscription_names_the_trajectory_as_the_route_does(renamed: dict[str
         "sell_exchange": "BETA",
         "sell_market": "futures",
     }
-
-
-def test_names_of_another_service_are_a_matter_of_the_profile() -> None:
-    names = replace(
-        BUILT_IN.streams,
-        channels={**BUILT_IN.streams.channels, Family.PRICE: "ticker"},
-        fields={**BUILT_IN.streams.fields, "action": "op", "item": "data"},
-        words={**BUILT_IN.streams.words, "subscribe": "sub", "error": "failed"},
-    )
-    key = Trajectory.parse("BTC_USDT:ALPHA.spot")
-    said = subscription(names, BUILT_IN.histories[Family.PRICE], key, 3)
-    assert said.startswith(b'{"op":"sub","id":3,"channel":"ticker",')
-    assert read_market_message(names, b'{"id":3,"data":{"ts":1}}', []) == Item(3, b'{"ts":1}')
-    assert isinstance(read_market_message(names, b'{"type":"failed","id":3}', []), Refused)
 
 
 def test_a_record_keeps_its_bytes() -> None:
@@ -342,13 +294,17 @@ def test_the_users_file_has_the_last_word_on_paths_and_words(tmp_path: Path) -> 
     file = tmp_path / "rail.toml"
     file.write_text(
         '[streams]\nmarket = "/v2/ws"\nevents.splash = "/v2/splash"\nchannels.price = "ticker"\n'
-        'fields.item = "data"\nwords.subscribe = "sub"\n'
+        'fields = { action = "op", item = "data" }\n'
+        'words = { subscribe = "sub", error = "failed" }\n'
     )
     names = UserProfile.read(file).applied(BUILT_IN).streams
+    said = subscription(names, BUILT_IN.histories[Family.PRICE], Trajectory.parse("A_B:X.spot"), 3)
+    assert said.startswith(b'{"op":"sub","id":3,"channel":"ticker",')
+    assert read_market_message(names, b'{"id":3,"data":{"ts":1}}', []) == Item(3, b'{"ts":1}')
+    assert isinstance(read_market_message(names, b'{"type":"failed","id":3}', []), Refused)
     assert (names.market, names.events[EventFamily.SPLASH]) == ("/v2/ws", "/v2/splash")
     assert names.events[EventFamily.SPREAD] == BUILT_IN.streams.events[EventFamily.SPREAD]
     assert (names.channels[Family.PRICE], names.channels[Family.SPREAD]) == ("ticker", "spread")
-    assert (names.fields["item"], names.words["subscribe"]) == ("data", "sub")
 
 
 @pytest.mark.parametrize(("status", "kind"), [(429, QuotaError), (503, UnavailableError)])
