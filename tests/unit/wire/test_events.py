@@ -84,15 +84,6 @@ def served(documents: list[dict[str, object]], limit: int) -> Callable[[Request]
     return answer
 
 
-def test_every_document_comes_once_in_order_over_page_edges_inside_one_second() -> None:
-    documents = [document(100, number) for number in reversed(range(700))]
-    pages, asked = walk(served(documents, 200))
-    ids = pl.concat(page.frame for page in pages)["event_id"].to_list()
-    assert ids == [d["event_id"] for d in documents]
-    assert [page.last for page in pages] == [False, False, False, True]
-    assert {r.query[:3] for r in asked} == {asked[0].query[:3]}
-
-
 def test_the_bytes_of_a_document_are_kept_as_they_came() -> None:
     raw = b'{ "ts" :60,"schema":"x", "spread":{"pct":1.10}, "trace":"t\\u00e9" }'
     pages, _ = walk(lambda _: b'{"items":[' + raw + b'],"has_more":false}')
@@ -234,25 +225,6 @@ def test_a_body_that_is_no_event_page_is_a_wire_error(body: bytes) -> None:
         walk(lambda _: body)
 
 
-def test_a_documents_columns_are_read_by_their_paths() -> None:
-    findings: list[Finding] = []
-    row = read_document(SPREAD, json.dumps(document(60)).encode(), findings)
-    assert (row["symbol"], row["buy_exchange"], row["sell_exchange"]) == (
-        "BTC_USDT",
-        "AURORA",
-        "BOREAS",
-    )
-    assert (row["magnitude_pct"], row["peak_pct"]) == (1.5, 2.0)
-    assert findings == []
-
-
-def test_a_value_of_another_type_is_null_and_a_finding() -> None:
-    findings: list[Finding] = []
-    row = read_document(SPREAD, json.dumps(document(60, spread={"pct": "1.5"})).encode(), findings)
-    assert row["magnitude_pct"] is None
-    assert [f.kind for f in findings] == ["type_changed"]
-
-
 def test_a_document_without_an_id_is_known_by_its_lasting_content() -> None:
     first, again, other = (
         read_document(
@@ -371,21 +343,16 @@ def test_a_market_that_is_none_is_null_with_a_finding(market: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("odd", "kind"),
-    [
-        (b'"pct":NaN', "not_json"),
-        (b'"pct":-Infinity', "not_json"),
-        (b'"note":"cut \\ud83d"', "not_json"),
-        (b'"note":"cut \xf0\x9f"', "not_json"),
-    ],
+    "odd",
+    [b'"pct":NaN', b'"pct":-Infinity', b'"note":"cut \\ud83d"', b'"note":"cut \xf0\x9f"'],
 )
-def test_a_value_that_is_not_json_costs_no_document_of_the_page(odd: bytes, kind: str) -> None:
+def test_a_value_that_is_not_json_costs_no_document_of_the_page(odd: bytes) -> None:
     sent = [json.dumps(document(ts)).encode() for ts in range(40, 0, -1)]
     sent[3] = sent[3].replace(b'"spread": {"pct": 1.5', b'"spread": {%b' % odd)
     (page,), _ = walk(lambda _: b'{"items":[%b],"has_more":false}' % b",".join(sent))
     assert page.frame.height == 40
     assert page.frame["magnitude_pct"].to_list() == [1.5] * 3 + [None] + [1.5] * 36
-    assert [each.kind for each in page.findings] == [kind]
+    assert [each.kind for each in page.findings] == ["not_json"]
     assert [json.loads(text)["ts"] for text in page.frame["document"]] == list(range(40, 0, -1))
 
 

@@ -55,13 +55,6 @@ def item(symbol: str, *legs: str) -> dict[str, object]:
     return {"symbol": symbol, "venues": venues, "updated_at": 1}
 
 
-def test_every_symbol_is_listed_with_its_legs() -> None:
-    found = listing(page(item("BTC_USD", "KRAKEN.spot", "DEX-BASE.dex"), item("A_B"), x=1))
-    legs = {str(symbol): list(map(str, each)) for symbol, each in found.legs.items()}
-    assert legs == {"BTC_USD": ["KRAKEN.spot", "DEX-BASE.dex"], "A_B": []}
-    assert (found.truncated, found.findings) == (False, ())
-
-
 @pytest.mark.parametrize(("said", "truncated"), [(True, True), (False, False), (None, False)])
 def test_a_listing_says_whether_there_is_more(said, truncated) -> None:
     assert listing(page(truncated=said)).truncated is truncated
@@ -86,6 +79,10 @@ def served(
     return answer
 
 
+def at_random(_symbol: str, _text: str) -> bool:
+    return True
+
+
 @pytest.mark.parametrize("matches", [str.__contains__, str.startswith])
 @pytest.mark.parametrize(("cap", "limit"), [(5, 1_000), (5, 5), (11, 1_000)])
 def test_a_listing_cut_without_a_word_is_searched_for_the_rest(matches, cap, limit) -> None:
@@ -108,9 +105,6 @@ def test_a_listing_that_says_it_is_cut_is_searched_as_well() -> None:
 
 
 def test_a_listing_that_no_search_completes_is_truncated() -> None:
-    def at_random(_symbol: str, _text: str) -> bool:
-        return True
-
     found = searched(served(5, at_random), limit=5)
     assert (len(found.legs), found.truncated) == (5, True)
     assert "5 symbols came of 5 asked for; there are more" in found.findings[0].says
@@ -137,9 +131,6 @@ def test_a_whole_listing_without_the_flag_is_compared_with_36_searches() -> None
 
 
 def test_a_listing_that_states_nothing_where_searches_show_nothing_has_a_finding() -> None:
-    def at_random(_symbol: str, _text: str) -> bool:
-        return True
-
     asked: list[str] = []
     found = searched(served(9, at_random, asked))
     assert (len(found.legs), found.truncated, len(asked)) == (9, False, 3)

@@ -164,16 +164,6 @@ def test_rates_of_any_time_become_those_of_their_interval(profile, unit, sent, r
     assert read.frame["buy_rate"][0] == pytest.approx(rate, rel=1e-15)
 
 
-def test_a_rate_per_hour_of_an_unknown_interval_is_null_with_a_finding(profile) -> None:
-    found = profile('[history.funding]\nfields.buy_rate = { unit = "percent_per_hour" }\n')
-    row = {"ts": 60, "buy_rate": 0.01, "sell_rate": None, "differential_pct_8h": None}
-    row |= {"buy_interval_hours": None, "sell_interval_hours": None}
-    answer = Response(200, {}, body({"items": [row], "next_end_time": None}))
-    read = read_history_page(found.histories[Family.FUNDING], FUNDING, answer)
-    assert read.frame["buy_rate"][0] is None
-    assert [each.kind for each in read.findings] == ["interval_missing"]
-
-
 @pytest.mark.parametrize("unit", ["percent_per_hour", "fraction_per_8h", "bps_per_year"])
 @pytest.mark.parametrize("numbers", ["json", "text"])
 def test_a_rate_of_nothing_is_nothing_in_every_unit(profile, unit: str, numbers: str) -> None:
@@ -197,6 +187,7 @@ def test_hours_of_an_interval_that_no_row_has_stand_in_the_file(profile) -> None
     without = profile(f"[history.funding]\n{rate}").histories[Family.FUNDING]
     unread = read_history_page(without, FUNDING, answer)
     assert "interval_missing" in [each.kind for each in unread.findings]
+    assert unread.frame["buy_rate"].to_list() == [None, None]
     with pytest.raises(WireError, match=r"fields.buy_interval_hours = 8"):
         check_needed(without, unread.frame, answer)
     found = profile(f"[history.funding]\n{rate}fields.buy_interval_hours = 8\n")
@@ -210,70 +201,6 @@ def test_hours_of_an_interval_that_no_row_has_stand_in_the_file(profile) -> None
 def test_a_constant_is_the_hours_of_an_interval_alone(profile, said: str) -> None:
     with pytest.raises(InputError, match="hours above 0"):
         profile(f"[history.funding]\n{said}\n")
-
-
-def test_a_differential_of_a_year_and_a_spread_in_bps_are_converted(profile) -> None:
-    found = profile(
-        """
-        [history.funding]
-        fields.differential_pct_8h = { unit = "fraction_per_year" }
-        [history.spread]
-        fields.spread_pct = { unit = "bps" }
-        """
-    )
-    factors = [
-        found.histories[family].rule(column).factor
-        for family, column in (
-            (Family.FUNDING, "differential_pct_8h"),
-            (Family.SPREAD, "spread_pct"),
-        )
-    ]
-    assert factors == [800 / 8_760, 0.01]
-
-
-EVENTS = (
-    SPELLED
-    + """
-[events.spread]
-items = "result.data"
-next = "header:x-next"
-more = "result.more"
-ask = { from = "{start_time}", to = "{end_time}", size = "{limit}", after = "{cursor}" }
-times = "ms"
-numbers = "text"
-paths.symbol = ["pair"]
-paths.buy_exchange = ["legs[0].venue"]
-paths.buy_market = ["legs[0].kind"]
-paths.ts_ms = ["t.happened"]
-paths.lifecycle = ["meta.state"]
-paths.magnitude_pct = ["size.bps"]
-units = { magnitude_pct = "bps", ts_ms = "iso" }
-words = { open = "BORN", closed = "GONE" }
-"""
-)
-
-
-def test_documents_of_other_words_units_and_places_fill_our_columns(profile) -> None:
-    route = profile(EVENTS).events[EventFamily.SPREAD]
-    document = {
-        "pair": "BTC-USDT",
-        "legs": [{"venue": "kraken", "kind": "PERP"}],
-        "t": {"happened": "2023-11-14T22:14:00.250Z"},
-        "meta": {"state": "BORN"},
-        "size": {"bps": "154.5"},
-        "event_id": "e1",
-    }
-    findings: list = []
-    row = read_document(route, body(document), findings)
-    assert (row["symbol"], row["buy_exchange"], row["buy_market"]) == (
-        "BTC_USDT",
-        "KRAKEN",
-        "futures",
-    )
-    assert (row["ts"], row["ts_ms"]) == (1_700_000_040, 1_700_000_040_250)
-    assert (row["lifecycle"], row["magnitude_pct"]) == ("open", 1.545)
-    assert json.loads(row["document"]) == document
-    assert findings == []
 
 
 PAIR_TEMPLATE = "{buy_exchange}.{buy_market}>{sell_exchange}.{sell_market}"
@@ -326,7 +253,9 @@ def test_an_exchange_that_is_a_number_is_spelled_as_the_file_has_it(profile) -> 
 
 
 def test_a_log_is_asked_by_templates_and_one_without_a_value_is_left_out(profile) -> None:
-    route = profile(EVENTS).events[EventFamily.SPREAD]
+    ask = 'from = "{start_time}", to = "{end_time}", size = "{limit}", after = "{cursor}"'
+    said = f'[events.spread]\nask = {{ {ask} }}\ntimes = "ms"\n'
+    route = profile(said).events[EventFamily.SPREAD]
     first = route.query(Interval(60, 120), None)
     assert first == {"from": "60000", "to": "120000", "size": "500"}
     assert route.query(Interval(60, 120), "c7")["after"] == "c7"
@@ -339,60 +268,13 @@ def test_a_log_s_longest_window_its_depth_and_its_delay_are_the_file_s(profile) 
     assert profile("[history.price]\ndelay_s = 0\n").histories[Family.PRICE].delay_s == 0
 
 
-@pytest.mark.parametrize(
-    ("section", "document"),
-    [
-        (
-            'items = "pairs"\nsymbol = "*"\nleg = "{exchange}:{market}"',
-            {"pairs": {"BTC-USDT": ["kraken:SPOT", "binance:PERP"]}},
-        ),
-        (
-            """
-            items = "result.data"
-            symbol = "pair"
-            legs = "places"
-            exchange = "venue"
-            market = "kind"
-            """,
-            {
-                "result": {
-                    "data": [
-                        {
-                            "pair": "BTC-USDT",
-                            "places": [
-                                {"venue": "kraken", "kind": "SPOT"},
-                                {"venue": "binance", "kind": "PERP"},
-                            ],
-                        }
-                    ]
-                }
-            },
-        ),
-        (
-            'leg = "{exchange}/{market}"',
-            {
-                "items": [
-                    {"symbol": "BTC-USDT", "venues": {"kraken/SPOT": {}, "binance/PERP": {"x": 1}}}
-                ]
-            },
-        ),
-        (
-            'legs = ""',
-            {
-                "items": [
-                    {"symbol": "BTC-USDT", "exchange": "kraken", "market": "SPOT"},
-                    {"symbol": "BTC-USDT", "exchange": "binance", "market": "PERP"},
-                ]
-            },
-        ),
-    ],
-)
-def test_a_listing_of_another_shape_lists_the_same(profile, section, document) -> None:
-    found = profile(f'{SPELLED}\n[listing]\n{section}\nq = "search"\n')
+def test_the_legs_of_a_listing_may_be_the_names_of_an_object(profile) -> None:
+    found = profile(f'{SPELLED}\n[listing]\nleg = "{{exchange}}/{{market}}"\nq = "search"\n')
     flow = list_symbols(found, "BTC", RetryPolicy())
     assert next(flow).request.query[0] == ("search", "BTC")
+    venues = {"kraken/SPOT": {}, "binance/PERP": {"x": 1}}
     with pytest.raises(StopIteration) as ended:
-        flow.send(Response(200, {}, body(document)))
+        flow.send(Response(200, {}, body({"items": [{"symbol": "BTC-USDT", "venues": venues}]})))
     listing = ended.value.value
     assert {str(s): list(map(str, legs)) for s, legs in listing.legs.items()} == {
         "BTC_USDT": ["KRAKEN.spot", "BINANCE.futures"]
@@ -414,7 +296,6 @@ def test_a_listing_that_is_whole_in_its_own_words_is_not_searched_further(profil
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('[history.price]\nask = { key = "{symbl}" }', "{symbl}"),
         ('[history.price]\nask = { key = "{buy.exchange}" }', "{buy.exchange}"),
         ('[history.price]\nask = { key = "{symbol" }', "{symbol"),
         ('[history.price]\nask = { key = "{symbol}/{limit}" }', "not of both"),
@@ -424,7 +305,6 @@ def test_a_listing_that_is_whole_in_its_own_words_is_not_searched_further(profil
         ('[history.price]\npath = "/{limit}/x"', "a template of {symbol}, {base}, {quote}"),
         ('[events.spread]\npath = "/{symbol}/x"', "a path below"),
         ("[history.funding]\nfields.sell_rate = { wire = 'buy_rate' }", "than that of buy_rate"),
-        ('[spelling]\nmarkets = { perp = "P" }', "spot, futures, dex"),
         ('[spelling]\nexchanges = { A = "x", B = "x" }', "of its own"),
         ('[listing]\nleg = "{exchange}"', "{exchange}:{market}"),
         ('[listing]\nsymbols = "x"', "symbols"),
@@ -434,15 +314,10 @@ def test_a_listing_that_is_whole_in_its_own_words_is_not_searched_further(profil
         ("[history.spread", "TOML"),
         ("[history.spread]\nroute = '/x'", "route"),
         ("[history.spread]\nlimit = 'many'", "limit"),
-        ("[history.spread]\nfields.mid = { unit = 'bps' }", "spread_pct"),
         ("[history.spread]\nfields.spread_pct = { unit = 'hours' }", "same dimension"),
         ("schemas_path = '//elsewhere.example'", "a path below"),
         ('mcp_path = "http://elsewhere/mcp"', "a path below"),
         ("[events.spread]\npaths.size = ['x']", "magnitude_pct"),
-        (
-            "[history.price]\nparameters = { end = 'b' }",
-            "symbol, exchange, market, end_time, limit",
-        ),
         ("[history.spread]\nparameters = { exchange = 'v' }", "buy_exchange, buy_market"),
         ("[events.splash]\nparameters = { end = 'to' }", "start_time, end_time, limit, cursor"),
         ("[history.price]\nnumbers = 'roman'", "numbers"),

@@ -222,26 +222,11 @@ def test_a_page_as_full_as_was_asked_of_one_second_alone_is_refused(pointer) -> 
     assert walk.answered == [(301, 400), (301, 301)]
 
 
-def test_a_second_that_fills_a_page_is_refused_also_where_the_service_calls_it_the_end() -> None:
-    walk = Walk().answer(360, 300, 300, pointer=None).answer(300, 300, 300, pointer=None)
-    with pytest.raises(PagingError, match="alone fills a page"):
-        walk.answer()
-    assert walk.answered == [(301, 400), (301, 301)]
-
-
 def test_a_short_page_of_one_second_is_whole_where_larger_pages_follow() -> None:
     walk = Walk().answer(300, 300, pointer=300).answer(300, 300, pointer=300)
     walk.answer(240, 180, 120, pointer=120).answer(120, 60, pointer=60)
     assert (walk.asked, walk.ended) == ([400, 301, 300, 121], True)
     assert walk.answered == [(301, 400), (301, 301), (121, 301), (100, 121)]
-
-
-def test_a_service_that_sends_the_same_page_whatever_is_asked_is_found_out() -> None:
-    walk = Walk().answer(360, 300, 240, pointer=240).answer(360, 300, 240, pointer=240)
-    assert walk.asked[-1] == 359
-    with pytest.raises(PagingError, match=r"ignores end_time: rows before .* 00:05:59 UTC were"):
-        walk.answer(360, 300, 240, pointer=240)
-    assert walk.answered == [(241, 400)]
 
 
 def test_a_service_that_repeats_its_last_page_at_the_end_is_told_apart_by_a_probe() -> None:

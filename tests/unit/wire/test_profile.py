@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,7 +22,6 @@ from toolkit.wire.profile.profile import (
     timed,
     with_schemas,
 )
-from toolkit.wire.profile.user_profile import UserProfile
 
 KEY = Trajectory.parse("BTC_USD:COINBASE.spot:KRAKEN.futures")
 SEARCH = "data.search_symbols"
@@ -151,17 +149,16 @@ def test_a_limit_that_is_no_count_is_not_taken_over(maximum) -> None:
     assert route.limit == BUILT_IN.histories[Family.SPREAD].limit
 
 
-@pytest.mark.parametrize(("value", "seconds"), [(0, 0), (604800, 604800), (604800.0, 604800)])
-def test_retention_and_delay_are_the_plans(value, seconds) -> None:
+@pytest.mark.parametrize(
+    ("value", "retention_s", "delay_s"),
+    [(0, 0, 0), (604800, 604800, 604800), (604800.0, 604800, 604800), (None, None, 0)],
+)
+def test_retention_and_delay_are_the_plans_or_everything_and_none(
+    value, retention_s, delay_s
+) -> None:
     profile = told((("tools", SPREAD, "retention_s"), value), (("tools", SPREAD, "delay_s"), value))
     route = profile.histories[Family.SPREAD]
-    assert (route.retention_s, route.delay_s, profile.findings) == (seconds, seconds, ())
-
-
-def test_no_retention_is_everything_and_no_delay_is_none() -> None:
-    profile = told((("tools", SPREAD, "retention_s"), None), (("tools", SPREAD, "delay_s"), None))
-    route = profile.histories[Family.SPREAD]
-    assert (route.retention_s, route.delay_s, profile.findings) == (None, 0, ())
+    assert (route.retention_s, route.delay_s, profile.findings) == (retention_s, delay_s, ())
 
 
 @pytest.mark.parametrize("value", [-1, True, 0.5, "30 days", [1], {}, 10**40, 1e300])
@@ -415,12 +412,3 @@ def test_a_tool_renamed_by_the_schemas_is_known_by_its_route() -> None:
 @pytest.mark.parametrize("odd", [None, 5, [], {"route": None}, {"route": ["/x"]}, {}])
 def test_an_odd_description_leaves_the_built_in_names(odd: object) -> None:
     assert with_schemas(BUILT_IN, schemas({"a": odd})).tools == BUILT_IN.tools
-
-
-def test_the_users_file_has_the_last_word(tmp_path: Path) -> None:
-    path = tmp_path / "profile.toml"
-    path.write_text('mcp_path = "/rpc"\n[tools]\nsymbols = "find"')
-    found = with_schemas(BUILT_IN, schemas({"market.find": {"route": BUILT_IN.symbols_path}}))
-    applied = UserProfile.read(path).applied(found)
-    assert (found.tools["symbols"], applied.tools["symbols"]) == ("market.find", "find")
-    assert applied.mcp_path == "/rpc"

@@ -9,6 +9,7 @@ import pytest
 
 from toolkit.market import EventFamily, Family, Trajectory
 from toolkit.wire.exchange import Response
+from toolkit.wire.profile.history_route import HistoryRoute
 from toolkit.wire.profile.profile import BUILT_IN, with_schemas
 from toolkit.wire.profile.user_profile import UserProfile
 from toolkit.wire.rows.rows import read_history_page
@@ -22,27 +23,11 @@ def written(folder: Path, text: str) -> UserProfile:
     return UserProfile.read(path)
 
 
-def test_renamed_fields_in_other_units_are_read_through_the_file_alone(tmp_path: Path) -> None:
-    users = written(
-        tmp_path,
-        """
-        [history.spread]
-        path = "/v9/spreads"
-        items = "data"
-        next = "older"
-        parameters = { end_time = "before" }
-        fields.buy_price = { wire = "bid" }
-        fields.spread_pct = { wire = "s", unit = "bps" }
-        fields.ts = { wire = "t", unit = "ms" }
-        """,
-    )
-    route = users.applied(BUILT_IN).histories[Family.SPREAD]
-    row = {"t": 1_700_000_040_000, "bid": 100.0, "sell_price": 101.0, "s": 100.0}
-    body = json.dumps({"data": [row], "older": 1_700_000_040_000}).encode()
-    page = read_history_page(route, SPREAD, Response(200, {}, body))
-    assert (route.path, route.query(SPREAD, 7)["before"]) == ("/v9/spreads", 7)
-    assert page.frame.row(0) == (1_700_000_040, 100.0, 101.0, 1.0, None)
-    assert page.next_end_time == 1_700_000_040
+def over_schemas(users: UserProfile, fields: dict[str, dict[str, str]]) -> HistoryRoute:
+    """Return the spread route of a file over schemas that describe these fields."""
+    tool = {"route": "/api/v1/data/history/spread", "record": {"fields": fields}}
+    schemas = json.dumps({"source": {"id": "x"}, "tools": {"t": tool}}).encode()
+    return users.applied(with_schemas(users.applied(BUILT_IN), schemas)).histories[Family.SPREAD]
 
 
 def test_every_path_is_the_users(tmp_path: Path) -> None:
@@ -72,14 +57,8 @@ def test_every_path_is_the_users(tmp_path: Path) -> None:
 
 def test_the_file_stands_over_what_schemas_say(tmp_path: Path) -> None:
     users = written(tmp_path, '[history.spread]\nfields.spread_pct = { unit = "fraction" }\n')
-    tool = {
-        "route": "/api/v1/data/history/spread",
-        "record": {"fields": {"ts": {"unit": "s"}, "spread_pct": {"unit": "bananas"}}},
-    }
-    schemas = json.dumps({"source": {"id": "x"}, "tools": {"t": tool}}).encode()
-    found = users.applied(with_schemas(users.applied(BUILT_IN), schemas))
-    rules = {rule.column: rule for rule in found.histories[Family.SPREAD].fields}
-    assert (rules["spread_pct"].unit, rules["spread_pct"].factor) == ("fraction", 100.0)
+    route = over_schemas(users, {"ts": {"unit": "s"}, "spread_pct": {"unit": "bananas"}})
+    assert (route.rule("spread_pct").unit, route.rule("spread_pct").factor) == ("fraction", 100.0)
 
 
 @pytest.mark.parametrize("key", [["ts", "seq"], []])
@@ -98,14 +77,8 @@ def test_key_and_sign_of_the_file_stand_over_those_of_schemas(
 
 def test_schemas_give_the_unit_of_a_field_that_the_file_renames(tmp_path: Path) -> None:
     users = written(tmp_path, '[history.spread]\nfields.spread_pct = { wire = "s" }\n')
-    tool = {
-        "route": "/api/v1/data/history/spread",
-        "record": {"fields": {"ts": {"unit": "s"}, "s": {"unit": "bps"}}},
-    }
-    schemas = json.dumps({"source": {"id": "x"}, "tools": {"t": tool}}).encode()
-    found = users.applied(with_schemas(users.applied(BUILT_IN), schemas))
-    rules = {rule.column: rule for rule in found.histories[Family.SPREAD].fields}
-    assert (rules["spread_pct"].wire, rules["spread_pct"].unit) == ("s", "bps")
+    route = over_schemas(users, {"ts": {"unit": "s"}, "s": {"unit": "bps"}})
+    assert (route.rule("spread_pct").wire, route.rule("spread_pct").unit) == ("s", "bps")
 
 
 def test_every_parameter_of_a_route_can_be_renamed_once_and_again(tmp_path: Path) -> None:
@@ -123,9 +96,7 @@ def test_numbers_as_text_are_read_where_the_file_has_it(tmp_path: Path) -> None:
     users = written(
         tmp_path, "[history.spread]\nnumbers = 'text'\nfields.spread_pct = { unit = 'bps' }\n"
     )
-    tool = {"route": "/api/v1/data/history/spread", "record": {"fields": {"ts": {"unit": "ms"}}}}
-    schemas = json.dumps({"source": {"id": "x"}, "tools": {"t": tool}}).encode()
-    route = users.applied(with_schemas(users.applied(BUILT_IN), schemas)).histories[Family.SPREAD]
+    route = over_schemas(users, {"ts": {"unit": "ms"}})
     rows = [
         {"ts": "1700000040000", "buy_price": "1e2", "sell_price": "99.95", "spread_pct": "-5"},
         {"ts": 1_700_000_100_000, "buy_price": 100.5, "sell_price": None, "spread_pct": "0.50"},
