@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +22,8 @@ from toolkit.wire.rows.rows import read_history_page
 END = 1793750400  # 2026-11-04 00:00 UTC
 
 
-@dataclass(frozen=True)
-class Golden:
-    """A question and its answer, as a file holds them."""
-
-    request: Request
-    answer: Response
-
-
-def golden(name: str) -> Golden:
+def golden(name: str) -> tuple[Request, Response]:
+    """Return the question and the answer of a file."""
     message: dict[str, Any] = json.loads(
         Path(__file__).with_name(f"{name}.json").read_text("utf-8")
     )
@@ -41,17 +34,17 @@ def golden(name: str) -> Golden:
         json.dumps(message["body"]).encode(),
         f"http://rail.example{path}",
     )
-    return Golden(Request.get(path, query), answer)
+    return Request.get(path, query), answer
 
 
 @pytest.fixture
 def profile() -> Profile:
     """The profile that the golden /schemas gives."""
-    return with_schemas(BUILT_IN, golden("schemas").answer.body)
+    return with_schemas(BUILT_IN, golden("schemas")[1].body)
 
 
 def test_the_schemas_confirm_the_built_in_profile(profile: Profile) -> None:
-    assert golden("schemas").request == Request.get(BUILT_IN.schemas_path, {})
+    assert golden("schemas")[0] == Request.get(BUILT_IN.schemas_path, {})
     assert {f.kind for f in profile.findings} <= {"tool_missing"}  # those of other messages
     assert profile.source == Source("simulated", "miniature-f96ce803e9e7887c")
     assert (profile.symbols_path, profile.symbols_limit) == ("/api/v1/data/symbols/search", 1000)
@@ -62,11 +55,11 @@ def test_the_schemas_confirm_the_built_in_profile(profile: Profile) -> None:
 
 
 def test_a_price_page_is_three_prices_newest_first(profile: Profile) -> None:
-    message = golden("price_page")
+    request, answer = golden("price_page")
     trajectory = Trajectory.parse("ETH_USDT:BOREAS.spot")
     route = replace(profile.histories[Family.PRICE], limit=3)
-    assert message.request == Request.get(route.path, route.query(trajectory, END))
-    page = read_history_page(route, trajectory, message.answer)
+    assert request == Request.get(route.path, route.query(trajectory, END))
+    page = read_history_page(route, trajectory, answer)
     assert page.frame.columns == ["ts", "price", "mark_price", "volume", "extra"]
     assert page.frame.rows() == [
         (1793750340, 3534.61, None, None, None),
@@ -79,11 +72,11 @@ def test_a_price_page_is_three_prices_newest_first(profile: Profile) -> None:
 def test_a_spread_page_is_three_spreads_positive_where_the_leg_sold_is_dearer(
     profile: Profile,
 ) -> None:
-    message = golden("spread_page")
+    request, answer = golden("spread_page")
     trajectory = Trajectory.parse("BTC_USDT:AURORA.spot:CORONA.futures")
     route = replace(profile.histories[Family.SPREAD], limit=3)
-    assert message.request == Request.get(route.path, route.query(trajectory, END))
-    page = read_history_page(route, trajectory, message.answer)
+    assert request == Request.get(route.path, route.query(trajectory, END))
+    page = read_history_page(route, trajectory, answer)
     assert page.frame.columns == ["ts", "buy_price", "sell_price", "spread_pct", "extra"]
     assert page.frame.rows() == [
         (1793750340, 97152.5, 97265.7, 100 * (97265.7 / 97152.5 - 1), None),
@@ -94,11 +87,11 @@ def test_a_spread_page_is_three_spreads_positive_where_the_leg_sold_is_dearer(
 
 
 def test_a_symbols_page_is_one_symbol_with_four_legs(profile: Profile) -> None:
-    message = golden("symbols_page")
+    request, answer = golden("symbols_page")
     flow = list_symbols(profile, "BTC", RetryPolicy())
-    assert next(flow) == Send(message.request)
+    assert next(flow) == Send(request)
     with pytest.raises(StopIteration) as stop:
-        flow.send(message.answer)
+        flow.send(answer)
     listing = stop.value.value
     assert list(map(str, listing.legs.pop(Symbol("BTC", "USDT")))) == [
         "AURORA.spot",
@@ -110,7 +103,7 @@ def test_a_symbols_page_is_one_symbol_with_four_legs(profile: Profile) -> None:
 
 
 def test_a_problem_is_a_refusal_with_its_reasons() -> None:
-    error = refusal(golden("problem").answer)
+    error = refusal(golden("problem")[1])
     assert type(error) is BadRequestError
     assert error.status == 400
     assert error.url == "http://rail.example/api/v1/data/history/price"

@@ -45,27 +45,17 @@ def asked(address: str, path: str, query: dict[str, str]) -> tuple[int, str | No
         connection.close()
 
 
-def differences(wanted: Any, written: Any, where: str) -> list[str]:
-    """Where two JSON values differ: in names, types, lengths or values; prose in its type alone."""
-    if type(wanted) is not type(written):
-        return [f"{where}: {written!r} in place of {wanted!r}"]
-    if isinstance(wanted, dict):
-        names = [f"{where}: has {list(written)}, not {list(wanted)}"]
-        return (names if set(wanted) != set(written) else []) + [
-            each
-            for name in wanted.keys() & written.keys()
-            for each in differences(wanted[name], written[name], f"{where}.{name}")
-        ]
-    if isinstance(wanted, list):
-        if len(wanted) != len(written):
-            return [f"{where}: has {len(written)} items, not {len(wanted)}"]
-        return [
-            each
-            for number, (one, other) in enumerate(zip(wanted, written, strict=True))
-            for each in differences(one, other, f"{where}[{number}]")
-        ]
-    same = written != "" if where.rpartition(".")[2] in PROSE else wanted == written
-    return [] if same else [f"{where}: {written!r} in place of {wanted!r}"]
+def exactly(value: Any) -> str:
+    """The JSON text of a value, which tells 1 from 1.0 and true, with any prose as one word."""
+
+    def without_prose(value: Any, name: str = "") -> Any:
+        if isinstance(value, dict):
+            return {each: without_prose(of, each) for each, of in value.items()}
+        if isinstance(value, list):
+            return [without_prose(each) for each in value]
+        return "prose" if name in PROSE and isinstance(value, str) and value else value
+
+    return json.dumps(without_prose(value), sort_keys=True, indent=1)
 
 
 @pytest.mark.parametrize("file", MESSAGES, ids=lambda file: file.stem)
@@ -76,28 +66,9 @@ def test_the_service_writes_the_golden_message(address: str, file: Path) -> None
         tools = message["body"]["tools"]
         body["tools"] = {name: tool for name, tool in body["tools"].items() if name in tools}
     assert (status, content_type) == (message["status"], message["content_type"])
-    assert differences(message["body"], body, file.stem) == []
+    assert exactly(body) == exactly(message["body"])
 
 
 def test_there_is_a_golden_message_of_every_kind() -> None:
     kinds = [file.stem for file in MESSAGES]
     assert kinds == ["price_page", "problem", "schemas", "spread_page", "symbols_page"]
-
-
-@pytest.mark.parametrize(
-    ("written", "fault"),
-    [
-        ({"a": 1.0, "title": "t"}, "m.a: 1.0 in place of 1"),
-        ({"a": True, "title": "t"}, "m.a: True in place of 1"),
-        ({"a": 2, "title": "t"}, "m.a: 2 in place of 1"),
-        ({"a": 1}, "m: has ['a'], not ['a', 'title']"),
-        ({"a": 1, "title": "t", "b": 2}, "m: has ['a', 'title', 'b'], not ['a', 'title']"),
-        ({"a": 1, "title": ""}, "m.title: '' in place of 'x'"),
-        ({"a": 1, "title": None}, "m.title: None in place of 'x'"),
-    ],
-)
-def test_a_seeded_difference_is_found(written: dict[str, object], fault: str) -> None:
-    assert differences({"a": 1, "title": "x"}, written, "m") == [fault]
-    assert differences([{"a": 1, "title": "x"}], [written], "m") == [
-        fault.replace("m.", "m[0].").replace("m:", "m[0]:")
-    ]

@@ -129,12 +129,8 @@ def test_a_whole_item_leaves_nothing_but_the_head_of_the_answer() -> None:
     (row,) = split.rows
     assert json.loads(split.document) == {"type": "spread_dashboard", "ts": 7, "items": []}
     assert row.stream.key == "snapshot-spread/BTC_USD:X.spot:Y.futures"
-    assert row.values == {
-        "buy_price": 100.0,
-        "sell_price": 101.5,
-        "spread_pct": 1.5,
-        "opened_at": None,
-    }
+    names = ("buy_price", "sell_price", "spread_pct", "opened_at")
+    assert row.values == {name: SPREAD[name] for name in names}
     assert (row.place, row.extra, split.findings) == (0, None, {})
 
 
@@ -157,10 +153,8 @@ def words(*odd: object) -> dict[str, int]:
 def test_odd_items_are_named_and_counted() -> None:
     assert words() == {}
     assert words(SPREAD, SPREAD) == {"the same pair twice": 2}
-    assert words(SPREAD | {"sell_exchange": "X", "sell_market": "spot"}) == {
-        "legs that are none": 1
-    }
-    assert words(SPREAD | {"symbol": "BTCUSD"}) == {"legs that are none": 1}
+    for odd in ({"sell_exchange": "X", "sell_market": "spot"}, {"symbol": "BTCUSD"}):
+        assert words(SPREAD | odd) == {"legs that are none": 1}
     assert words("text") == {"items that are not objects": 1}
 
 
@@ -174,22 +168,7 @@ def test_an_item_with_an_odd_value_is_a_row_without_it_so_that_its_pair_is_known
     assert [finding.says for finding in split.findings] == ["spread_pct of another type"]
 
 
-ITEM = {
-    "symbol": "BTC_USD",
-    "buy_exchange": "X",
-    "buy_market": "spot",
-    "sell_exchange": "Y",
-    "sell_market": "futures",
-    "spread_pct": 1.5,
-    "opened_at": None,
-}
-BARE_RATE = {
-    "symbol": "A_B",
-    "exchange": "X",
-    "market": "futures",
-    "rate": 1e-4,
-    "interval_hours": 8,
-}
+ITEM = {name: value for name, value in SPREAD.items() if not name.endswith(("price", "type"))}
 
 
 @pytest.mark.parametrize(
@@ -220,8 +199,9 @@ def test_a_renamed_field_makes_nothing_understood() -> None:
 
 
 def test_a_rate_without_its_next_time_is_understood() -> None:
-    assert snapshot_items("funding", json.dumps({"items": [BARE_RATE]})).words == ""
-    assert snapshot_items("funding", json.dumps({"items": [BARE_RATE | {"rate": "0.01"}]})).nothing
+    del (rate := dict(RATE))["next_funding_time"]
+    assert snapshot_items("funding", json.dumps({"items": [rate]})).words == ""
+    assert snapshot_items("funding", json.dumps({"items": [rate | {"rate": "0.01"}]})).nothing
 
 
 def test_no_json_is_not_understood_and_an_activity_without_counts_neither() -> None:
@@ -230,9 +210,8 @@ def test_no_json_is_not_understood_and_an_activity_without_counts_neither() -> N
 
 
 def test_an_item_whose_name_is_not_printable_or_too_long_is_odd() -> None:
-    rate = {"exchange": "X", "market": "futures", "rate": 0.1, "interval_hours": 8}
     symbols = ("A\u202e_B", "A" * 65, "--store=x", "A_B")
-    document = json.dumps({"items": [rate | {"symbol": symbol} for symbol in symbols]})
+    document = json.dumps({"items": [RATE | {"symbol": symbol} for symbol in symbols]})
     found = snapshot_items("funding", document)
     assert [item["symbol"] for item in found.understood] == ["A_B"]
     assert found.words == "3 of 4 not understood: symbol that is not a name"
