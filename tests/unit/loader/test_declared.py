@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -19,12 +18,14 @@ from toolkit.client import Client
 from toolkit.intervals import Interval
 from toolkit.loader import LoadResult, sync
 from toolkit.market import Family, Trajectory
-from toolkit.service import Clock, Config, Simulated, running
+from toolkit.service import Clock, Config, Simulated
 from toolkit.statistics import spread
 from toolkit.statistics.funding.differentials import service_differential, without_rates
 from toolkit.store import Store
 from toolkit.workspace.answers import SeriesAnswer
 from toolkit.workspace.selection import Passes, Selection
+
+from .conftest import client_of
 
 END = miniature.END
 HOUR = Interval(END - 3_600, END)
@@ -33,19 +34,11 @@ SPREAD = Trajectory.parse("BTC_USDT:AURORA.spot:CORONA.futures")
 FUNDING = Trajectory.parse("BTC_USDT:AURORA.futures:CORONA.futures", Family.FUNDING)
 
 
-@contextmanager
-def serving(source: object = None, **switches: object) -> Iterator[Client]:
+def serving(source: object = None, **switches: object) -> AbstractContextManager[Client]:
     """A client of the miniature market (or another source) with switches."""
-    adversary = Adversary(rest=RestSwitches(**switches))  # type: ignore[arg-type]  # by the call
-    config = Config(
-        source or miniature.source(),  # type: ignore[arg-type]  # a source
-        port=0,
-        clock=Clock(fixed_at=END),
-        quota=10**6,
-        application=adverse(adversary),
-    )
-    with running(config) as found, Client(found.base_url, "demo-pro") as client:
-        yield client
+    application = adverse(Adversary(rest=RestSwitches(**switches)))
+    settings = {"port": 0, "clock": Clock(fixed_at=END), "quota": 10**6, "application": application}
+    return client_of(Config(source or miniature.source(), **settings))
 
 
 def load(store: Store, *of: Trajectory, **switches: object) -> LoadResult:

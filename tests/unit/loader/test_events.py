@@ -16,8 +16,6 @@ from toolkit.service import Clock, Config, Running, Simulated, running
 from toolkit.service.events.archive import EventArchive, EventFilters
 from toolkit.store import Store
 
-from .conftest import client_of
-
 NOW = 1_795_000_000
 START = NOW - 2 * 86_400
 SETTINGS = ArchiveSettings(burst=700)
@@ -101,31 +99,6 @@ def test_a_log_with_nothing_in_the_window_is_named_as_silent(client: Client, sto
     result = sync(client, store, [EventLog(EventFamily.SPLASH)], Interval(before, before + 3600))
 
     assert result.silent == (EventLog(EventFamily.SPLASH),)
-
-
-@pytest.mark.slow
-def test_what_left_the_archive_is_named_as_out_of_reach(client: Client, store: Store) -> None:
-    month = 30 * 86_400
-
-    result = sync(client, store, [EventLog(EventFamily.FUNDING)], Interval(NOW - month - 7200, NOW))
-
-    (beyond,) = result.unrecoverable[EventLog(EventFamily.FUNDING)]
-    assert tuple(beyond) == (NOW - month - 7200, NOW - month)
-
-
-@pytest.mark.slow
-def test_what_comes_out_late_is_loaded_by_a_later_sync(
-    source: Simulated, store: Store, archive: EventArchive
-) -> None:
-    for now in (NOW - 40_000, NOW):
-        config = Config(
-            source, port=0, clock=Clock(fixed_at=now), application=adverse(events=SETTINGS)
-        )
-        with client_of(config) as client:
-            sync(client, store, [EventLog(EventFamily.SPLASH)], Interval(START, now))
-
-    held = store.events(EventFamily.SPLASH, Interval(START, NOW))["document"].to_list()
-    assert sorted(held) == sorted(documents(archive, EventFamily.SPLASH, START, NOW))
 
 
 def test_settled_rates_are_held_as_the_market_settled_them(

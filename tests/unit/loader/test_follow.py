@@ -4,7 +4,7 @@ import contextlib
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from toolkit.errors import (
     UnknownTrajectoryError,
 )
 from toolkit.intervals import Interval
-from toolkit.loader import FollowProgress, FollowResult, Pace, Since, follow, sync
+from toolkit.loader import FollowProgress, Pace, Since, follow, sync
 from toolkit.loader.follow.sweep import Sweeper
 from toolkit.loader.sync.sync import Piece
 from toolkit.market import EventFamily, EventLog, Family, Source, Stream, Trajectory
@@ -27,9 +27,8 @@ from toolkit.service import Config, Simulated, SpedClock, running
 from toolkit.store import ARCHIVE, SOCKET, Batch, Gap, LoadOrigin, Store, StoreWriter
 from toolkit.tables import GapStatus
 from toolkit.wire.exchange import RetryPolicy
-from toolkit.wire.socket_steps import ReconnectPolicy
 
-from .conftest import client_of
+from .conftest import QUICK, client_of, until
 
 pytestmark = pytest.mark.slow
 
@@ -38,7 +37,6 @@ SOURCE = Simulated(7)
 PRICE = Trajectory.parse("BTC_USDT:AURORA.spot")
 SPREAD = Trajectory.parse("BTC_USDT:AURORA.spot:DRACO.futures")
 FUNDING = Trajectory.parse("BTC_USDT:AURORA.spot:DRACO.futures", Family.FUNDING)
-QUICK = ReconnectPolicy(first_wait_s=0.02, longest_wait_s=0.1)
 
 
 def config(source: Simulated = SOURCE, **options: object) -> Config:
@@ -59,26 +57,11 @@ def client(base_url: str) -> Iterator[Client]:
         yield client
 
 
-def until(
-    client: Client, store: Store, enough: Callable[[FollowProgress], bool], *what: object
-) -> FollowResult:
-    """A follow that is stopped when it has come far enough."""
-    stop = threading.Event()
-
-    def look(progress: FollowProgress) -> None:
-        if enough(progress):
-            stop.set()
-
-    return follow(
-        client, store, *what, stop=stop, pace=Pace(sweep_s=0.2), policy=QUICK, on_progress=look
-    )
-
-
 def test_rows_and_documents_of_every_kind_are_held_as_a_load_would_hold_them(
     client: Client, store: Store, tmp_path: Path
 ) -> None:
     trajectories = [PRICE, SPREAD, FUNDING]
-    until(client, store, lambda p: p.messages >= 40, [*trajectories, *map(EventLog, EventFamily)])
+    until(lambda p: p.messages >= 40, client, store, [*trajectories, *map(EventLog, EventFamily)])
     loaded = Store(tmp_path / "loaded.duckdb")
     first = store.loads()["served_at"][0]
     last = min(known.answered[-1].end for t, known in store.ledger().items() if known.answered)
@@ -101,27 +84,23 @@ def test_rows_and_documents_of_every_kind_are_held_as_a_load_would_hold_them(
 def test_what_a_stream_brought_is_held_before_the_archive_is_asked_again_and_not_claimed(
     client: Client, store: Store
 ) -> None:
-    stop = threading.Event()
     seen: list[tuple[int, int, int]] = []
 
-    def look(progress: FollowProgress) -> None:
-        if progress.messages >= 8 and not stop.is_set():
+    def look(progress: FollowProgress) -> bool:
+        if progress.messages >= 8 and not seen:
             claimed = [stretch.end for stretch in store.ledger()[PRICE].answered]
             asked_at = store.ledger()[PRICE].edge.served_at
             seen.append((store.series(PRICE)["ts"].max(), max(claimed, default=0), asked_at))
-            stop.set()
+        return bool(seen)
 
-    follow(
-        client, store, [PRICE], stop=stop, pace=Pace(sweep_s=600.0), policy=QUICK, on_progress=look
-    )
+    until(look, client, store, [PRICE], pace=Pace(sweep_s=600.0))
     ((held, claimed, asked_at),) = seen
     assert held > asked_at >= claimed
 
 
 def test_loading_after_a_follow_finds_everything_there(client: Client, store: Store) -> None:
-    result = until(
-        client, store, lambda p: p.messages >= 20, [PRICE, SPREAD, EventLog(EventFamily.SPREAD)]
-    )
+    wanted = [PRICE, SPREAD, EventLog(EventFamily.SPREAD)]
+    result = until(lambda p: p.messages >= 20, client, store, wanted)
     swept_at = min(known.edge.served_at for known in store.ledger().values())
     window = result.window.start, swept_at - 120  # the service has more of the rest by now
     again = sync(client, store, [PRICE, SPREAD], Interval(*window))
@@ -131,27 +110,18 @@ def test_loading_after_a_follow_finds_everything_there(client: Client, store: St
 
 
 def test_a_follow_that_comes_back_fills_its_absence(client: Client, store: Store) -> None:
-    until(client, store, lambda progress: progress.new >= 3, [PRICE])
+    until(lambda progress: progress.new >= 3, client, store, [PRICE])
     (known,) = store.ledger([PRICE]).values()
     while client.discover() and client.served_at() < known.answered[-1].end + 1_200:
         pass
-    until(client, store, lambda progress: progress.new >= 25, [PRICE])
+    until(lambda progress: progress.new >= 25, client, store, [PRICE])
     times = store.series(PRICE)["ts"].to_list()
     assert times == list(range(times[0], times[0] + 60 * len(times), 60))
 
 
 def test_since_fills_up_what_lies_before_the_beginning(client: Client, store: Store) -> None:
     since = START - 3_600
-    stop = threading.Event()
-    follow(
-        client,
-        store,
-        [PRICE],
-        since=Since(since),
-        stop=stop,
-        pace=Pace(sweep_s=0.2),
-        on_progress=lambda p: stop.set() if p.new > 60 else None,
-    )
+    until(lambda p: p.new > 60, client, store, [PRICE], since=Since(since))
     times = store.series(PRICE)["ts"].to_list()
     assert times == list(range(since, since + 60 * len(times), 60))
 
@@ -191,9 +161,8 @@ def test_a_stream_that_is_still_lost_when_a_follow_ends_has_a_gap_with_an_end(st
                 store,
                 [EventLog(EventFamily.SPREAD)],
                 stop=stop,
-                pace=Pace(sweep_s=0.2),
-                policy=QUICK,
                 on_progress=look,
+                **QUICK,
             )
             assert listening.wait(60)
         assert lost.wait(60)
@@ -224,7 +193,7 @@ def test_an_open_gap_of_an_earlier_follow_is_asked_for_and_repaired(
     def repaired(_: FollowProgress) -> bool:
         return store.gaps()["status"].to_list() == [GapStatus.REPAIRED]
 
-    result = until(client, store, repaired, [of])
+    result = until(repaired, client, store, [of])
     assert result.gaps == {}
     (gap,) = store.gaps().iter_rows(named=True)
     assert gap["end_ts"] == end if end else gap["end_ts"] >= START
@@ -270,17 +239,15 @@ def test_a_store_that_is_held_when_a_follow_ends_is_waited_for_as_well(
 ) -> None:
     store = Store(tmp_path / "s.duckdb", wait_s=0.1)
     others: list[threading.Timer] = []
-    stop = threading.Event()
+    came: list[int] = []
 
-    def look(progress: FollowProgress) -> None:
-        if stop.is_set():
+    def look(progress: FollowProgress) -> bool:
+        if came:
             others.append(held_by_another_process(store, 0.5))
-        elif progress.messages:
-            stop.set()
+        came.extend([progress.messages] if progress.messages else [])
+        return bool(came)
 
-    follow(
-        client, store, [PRICE], stop=stop, pace=Pace(sweep_s=0.2), policy=QUICK, on_progress=look
-    )
+    until(look, client, store, [PRICE])
     for releasing in others:
         releasing.join()
     assert others
@@ -298,7 +265,7 @@ def test_a_store_that_another_process_holds_is_waited_for_and_nothing_is_lost(
             others.append(held_by_another_process(store, 1.5))
         return progress.messages >= 40
 
-    result = until(client, store, look, [PRICE])
+    result = until(look, client, store, [PRICE])
     assert {"store_locked"} <= {finding.kind for finding, _ in result.findings}
     times = store.series(PRICE)["ts"].to_list()
     assert times == list(range(times[0], times[0] + 60 * len(times), 60))
@@ -315,8 +282,7 @@ def test_another_source_behind_the_address_ends_the_follow_before_it_is_heard(st
                 client,
                 store,
                 [PRICE, EventLog(EventFamily.SPREAD)],
-                pace=Pace(sweep_s=0.2),
-                policy=QUICK,
+                **QUICK,
                 on_progress=lambda p: listening.set() if p.messages else None,
             )
             assert listening.wait(60)

@@ -6,7 +6,7 @@ import queue
 import resource
 import shutil
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -35,21 +35,13 @@ from toolkit.wire.exchange import RetryPolicy
 from toolkit.wire.findings import Finding
 from toolkit.wire.limits import Limits
 
-from .conftest import client_of
+from . import conftest
+from .conftest import QUICK, client_of
 
 NOW = miniature.END
-
-
 FIRST, SECOND = (Trajectory.parse(f"BTC_USDT:{leg}.spot") for leg in ("AURORA", "BOREAS"))
-
-
 SPREADS = SnapshotLog(SnapshotKind.SPREAD)
-
-
 RETRIES = RetryPolicy(attempts=2, first_wait_s=0.01)
-
-
-QUICK = Pace(sweep_s=0.2, poll_s=0.1, rules_s=0.2)
 
 
 def config(**options: object) -> Config:
@@ -86,27 +78,10 @@ class Changing:
         return {}
 
 
-def until(
-    enough: Callable[[FollowProgress], bool], client: Client, store: Store, *what: object
-) -> tuple[FollowResult, list[str]]:
-    """A follow that is stopped when it has come far enough, and what it said."""
-    stop, said = threading.Event(), list[str]()
-
-    def look(progress: FollowProgress) -> None:
-        if enough(progress):
-            stop.set()
-
-    done = follow(
-        client,
-        store,
-        *what,
-        since=Since(back_s=3_600),
-        pace=QUICK,
-        stop=stop,
-        on_progress=look,
-        on_note=said.append,
-    )
-    return done, said
+def until(*how: object) -> tuple[FollowResult, list[str]]:
+    """A follow of the last hour that is stopped when it has come far enough, and what it said."""
+    said: list[str] = []
+    return conftest.until(*how, since=Since(back_s=3_600), on_note=said.append), said
 
 
 @pytest.mark.slow
@@ -131,13 +106,11 @@ def test_a_service_that_fails_for_a_while_is_waited_for_and_that_is_said_once(
 ) -> None:
     routes = ("history/price", "dashboards/spread")
     fault = failing(Accident(kind, times=4, routes=routes))
-    with (
-        client_of(
-            config(application=adverse(fault)), "demo-builder", retries=RetryPolicy(attempts=1)
-        ) as client,
-    ):
-        enough = lambda p: p.behind_s == 0 and p.snapshots > 0  # noqa: E731 - a condition
-        done, said = until(enough, client, store, [FIRST, SPREADS])
+    once = RetryPolicy(attempts=1)
+    with client_of(config(application=adverse(fault)), "demo-builder", retries=once) as client:
+        done, said = until(
+            lambda p: p.behind_s == 0 and p.snapshots > 0, client, store, [FIRST, SPREADS]
+        )
     assert store.catalogue().filter(stream=FIRST.key)["rows"].item() == 60
     assert done.missed > 0
     assert len(said) == len(set(said)) <= 3
@@ -169,13 +142,13 @@ def test_a_key_that_is_refused_later_ends_the_follow(store: Store) -> None:
         client_of(config(application=adverse(fault)), "demo-builder") as client,
         pytest.raises(KeyRefusedError),
     ):
-        follow(client, store, [SPREADS], pace=QUICK)
+        follow(client, store, [SPREADS], **QUICK)
 
 
 def test_a_snapshot_outside_the_plan_is_asked_for_once() -> None:
     found: list[Finding] = []
     with client_of(config(), "demo-free") as client:
-        polls = SnapshotPolls(client, QUICK, found.append, patient=True)
+        polls = SnapshotPolls(client, Pace(), found.append, patient=True)
         polls.ask_for([SPREADS])
         assert polls.poll() == polls.poll() == []
         polls.ask_for([SPREADS])
@@ -199,16 +172,8 @@ def test_polls_lie_on_a_grid_and_those_that_time_passed_over_are_missed(client: 
 def test_an_answer_is_kept_with_the_period_asked_for_and_one_asked_for_once_without(
     client: Client, store: Store, *, once: bool, period_s: int | None
 ) -> None:
-    stop = threading.Event()
-    follow(
-        client,
-        store,
-        [SPREADS],
-        once=once,
-        stop=stop,
-        pace=Pace(poll_s=40.4),
-        on_progress=lambda progress: progress.snapshots and stop.set(),
-    )
+    until_one = (lambda progress: progress.snapshots > 0, client, store, [SPREADS])
+    conftest.until(*until_one, once=once, pace=Pace(poll_s=40.4))
     assert store.polls("spread")["period_s"].to_list() == [period_s]
 
 
@@ -285,8 +250,6 @@ def test_pairs_that_come_one_by_one_share_one_socket(store: Store) -> None:
 
 
 A, B, C = (Stream.parse(f"BTC_USD:{leg}.spot") for leg in "ABC")
-
-
 HOUR_S = 3_600
 
 
@@ -324,8 +287,6 @@ def test_what_was_named_before_a_restart_is_followed_for_what_is_left_of_its_tim
 
 
 MOST = 6_000
-
-
 LOG = EventLog(EventFamily.SPLASH)
 
 

@@ -62,12 +62,10 @@ def clock() -> SetClock:
 
 
 def served(source: object, clock: SetClock) -> Config:
-    return Config(source, port=0, clock=clock, quota=1_000_000)  # type: ignore[arg-type]  # a test's own
+    return Config(source, port=0, clock=clock, quota=1_000_000)
 
 
-def load(
-    service: Counted, store: Store, streams: list[Trajectory] | list[Stream], window: Interval
-) -> LoadResult:
+def load(service: Counted, store: Store, streams: list[Stream], window: Interval) -> LoadResult:
     service.taken()
     with Client(service.base_url, "demo-pro") as client:
         return sync(client, store, streams, window)
@@ -151,7 +149,7 @@ def test_what_loads_left_out_of_the_newest_minutes_makes_nothing_missing(
 def test_a_log_asks_nothing_at_one_clock_and_one_page_after_a_minute_also_at_midnight(
     store: Store, clock: SetClock
 ) -> None:
-    log: list[Stream] = [EventLog(EventFamily.SPREAD)]
+    log = [EventLog(EventFamily.SPREAD)]
     clock.moments.append(miniature.END - 90)
     window = Interval(miniature.START, miniature.END)
     with counted(served(miniature.source(), clock)) as service:

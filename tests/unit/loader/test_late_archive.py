@@ -10,12 +10,13 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from tests import counting
 from tests.adversary import Adversary, adverse
 from toolkit.intervals import Interval
 from toolkit.loader import sync
 from toolkit.loader.sync.sync import load_origin
 from toolkit.market import EventFamily, EventLog, Stream
-from toolkit.service import Clock, Config, Replay
+from toolkit.service import Config, Replay
 from toolkit.service.events.archive import EventArchive
 from toolkit.store import Batch, Store, StoreWriter
 
@@ -33,32 +34,22 @@ def market(folder: Path, start: int) -> Replay:
     ts = range(start, start + HOURS * HOUR_S, 60)
     far = [103.0 if ts // 120 % 2 else 100.0 for ts in ts]
     legs = {"KRAKEN": [100.0] * len(ts), "COINBASE": far}
-    frames = [
-        pl.DataFrame({"ts": ts, "price": prices}).select(
-            "ts",
-            symbol=pl.lit("BTC_USDT"),
-            exchange=pl.lit(name),
-            market=pl.lit("spot"),
-            interval_s=pl.lit(60),
-            price="price",
-            dataset=pl.lit("square"),
-        )
+    same = {"symbol": "BTC_USDT", "market": "spot", "interval_s": 60, "dataset": "square"}
+    rows = [
+        {"ts": at, "exchange": name, "price": price, **same}
         for name, prices in legs.items()
+        for at, price in zip(ts, prices, strict=True)
     ]
     path = folder / "prices.parquet"
-    pl.concat(frames).write_parquet(path)
+    pl.DataFrame(rows).with_columns(pl.col("interval_s").cast(pl.Int32)).write_parquet(path)
     return Replay.read(path)
 
 
 @dataclass(frozen=True)
-class SetClock(Clock):
+class SetClock(counting.SetClock):
     """A clock that shows the last of its moments, and a Date header that may be wrong."""
 
-    moments: list[int] = field(default_factory=lambda: [START])
     date_off_s: list[int] = field(default_factory=lambda: [0])
-
-    def now(self) -> int:
-        return self.moments[-1]
 
     def http_date(self) -> str:
         return formatdate(self.now() + self.date_off_s[-1], usegmt=True)
@@ -90,7 +81,7 @@ def held(store: Store, start: int, end: int) -> list[str]:
 def test_a_late_archive_loses_nothing_however_often_it_is_asked(
     lag_s: int, every_s: int, times: int, store: Store, source: Replay
 ) -> None:
-    clock, end = SetClock(), START + every_s * times
+    clock, end = SetClock([START]), START + every_s * times
     config = Config(
         source, port=0, clock=clock, application=adverse(Adversary(archive_lag_s=lag_s))
     )

@@ -32,18 +32,8 @@ NOW = int(time.time()) // 3_600 * 3_600
 START = NOW - 2 * 86_400
 WINDOW = Interval(START, START + 6 * 3_600)
 WHY = "no answer for 90 s: timed out"
-LISTED = {
-    "items": [
-        {
-            "symbol": "A_B",
-            "venues": [
-                {"exchange": "X", "market": "spot"},
-                {"exchange": "X", "market": "futures"},
-                {"exchange": "Y", "market": "futures"},
-            ],
-        }
-    ]
-}
+LEGS = (("X", "spot"), ("X", "futures"), ("Y", "futures"))
+LISTED = {"symbol": "A_B", "venues": [{"exchange": x, "market": kind} for x, kind in LEGS]}
 
 
 def lost(first: int, last: int, why: str = WHY) -> dict[str, object]:
@@ -54,10 +44,9 @@ def lost(first: int, last: int, why: str = WHY) -> dict[str, object]:
 class Archive:
     """A service whose archive has rows, and says which stretches it lost."""
 
-    def __init__(self, minutes: list[int] | None = None) -> None:
-        wanted = range(360) if minutes is None else minutes
+    def __init__(self) -> None:
         self.rows: dict[int, dict[str, object]] = {}
-        self.find(*wanted)
+        self.find(*range(360))
         self.lost: list[object] = []
         self.asked: list[int] = []
         self.name = "lost"
@@ -66,6 +55,11 @@ class Archive:
         for minute in minutes:
             ts = START + 60 * minute
             self.rows[ts] = {"ts": ts, "price": 1.5, "mark_price": None, "volume": None}
+
+    def lose(self, first: int, last: int) -> None:
+        """Take the rows of these minutes away."""
+        for minute in range(first, last):
+            del self.rows[START + 60 * minute]
 
     def page(self, before: int, limit: int) -> dict[str, object]:
         self.asked.append(before)
@@ -92,7 +86,7 @@ class Archive:
                 query = {name: each[0] for name, each in parse_qs(asked.query).items()}
                 body: dict[str, object] = {"source": {"kind": "live", "id": "x"}}
                 if "symbols" in asked.path:
-                    body = LISTED
+                    body = {"items": [LISTED]}
                 if "/history/" in asked.path:
                     body = archive.page(int(query["end_time"]), int(query["limit"]))
                 self.reply(200, json.dumps(body).encode(), {"Date": self.date_time_string()})
@@ -134,10 +128,8 @@ def losses(store: Store) -> list[tuple[int, int, str]]:
 def test_what_the_source_lost_is_lost_with_its_reason_and_no_quiet_time(
     archive: Archive, store: Store
 ) -> None:
-    archive.rows = {
-        ts: row for ts, row in archive.rows.items() if not 60 <= (ts - START) // 60 < 90
-    }
-    del archive.rows[START + 60 * 120]
+    archive.lose(60, 90)
+    archive.lose(120, 121)
     archive.lost = [lost(60, 90)]
     done = loaded(archive, store)
     assert not findings(done)
@@ -155,7 +147,7 @@ def test_what_the_source_lost_is_lost_with_its_reason_and_no_quiet_time(
 def test_a_load_asks_once_for_what_is_lost_and_takes_what_was_found_since(
     archive: Archive, store: Store
 ) -> None:
-    gone = {START + 60 * n: archive.rows.pop(START + 60 * n) for n in range(60, 90)}
+    archive.lose(60, 90)
     archive.lost = [lost(60, 90)]
     loaded(archive, store)
     again = loaded(archive, store)
@@ -164,8 +156,7 @@ def test_a_load_asks_once_for_what_is_lost_and_takes_what_was_found_since(
     assert again.rows.new == 0
     assert losses(store) == [(60, 90, WHY)]
 
-    for minute in range(60, 80):  # the exchange answers again, and has all but ten minutes of it
-        archive.rows[START + 60 * minute] = gone[START + 60 * minute]
+    archive.find(*range(60, 80))  # the exchange answers again, and has all but ten minutes of it
     archive.lost = [lost(80, 85)]
     assert loaded(archive, store).rows.new == 20
     assert losses(store) == [(80, 85, WHY)]
@@ -182,8 +173,7 @@ def test_a_load_asks_once_for_what_is_lost_and_takes_what_was_found_since(
 def test_a_follow_does_not_ask_in_each_sweep_for_what_is_lost(
     archive: Archive, store: Store
 ) -> None:
-    for minute in range(60, 90):
-        del archive.rows[START + 60 * minute]
+    archive.lose(60, 90)
     archive.lost = [lost(60, 90)]
     loaded(archive, store)
     writer = StoreWriter(store)
@@ -210,7 +200,7 @@ def test_what_is_older_than_the_first_row_is_lost_in_every_slice(
     archive: Archive, store: Store
 ) -> None:
     """The loader leaves what is older to others, which the first row spares their questions."""
-    archive = Archive(list(range(300, 360)))
+    archive.lose(0, 300)
     archive.lost = [lost(0, 300, "beyond what the exchange gives")]
     loaded(archive, store, profile="history.price.limit = 5")
     assert losses(store) == [(0, 300, "beyond what the exchange gives")]
@@ -218,16 +208,11 @@ def test_what_is_older_than_the_first_row_is_lost_in_every_slice(
 
 
 def test_rows_of_one_leg_are_kept_where_the_other_is_lost(archive: Archive, store: Store) -> None:
+    names = ("buy_interval_hours", "sell_interval_hours", "sell_rate", "differential_pct_8h")
+    rates = dict(zip(names, (1.0, 1.0, 0.0002, None), strict=True))
     archive.rows = {
-        START + 3_600 * hour: {
-            "ts": START + 3_600 * hour,
-            "buy_rate": None if hour in (2, 3) else 0.0001,
-            "sell_rate": 0.0002,
-            "buy_interval_hours": 1.0,
-            "sell_interval_hours": 1.0,
-            "differential_pct_8h": None,
-        }
-        for hour in range(6)
+        ts: rates | {"ts": ts, "buy_rate": None if hour in (2, 3) else 0.0001}
+        for hour, ts in enumerate(range(*WINDOW, 3_600))
     }
     archive.lost = [lost(120, 240, "not published in 130 s")]
     loaded(archive, store, FUNDING)
@@ -321,8 +306,7 @@ def test_what_cannot_be_read_is_a_finding_and_never_lost(
 def test_two_reasons_for_one_time_are_one_stretch_each_second_once(
     archive: Archive, store: Store
 ) -> None:
-    for minute in range(60, 120):
-        del archive.rows[START + 60 * minute]
+    archive.lose(60, 120)
     archive.lost = [lost(60, 100, "a"), lost(80, 120, "b"), lost(100, 100, "none")]
     loaded(archive, store)
     assert losses(store) == [(60, 100, "a"), (100, 120, "b")]
@@ -343,8 +327,7 @@ def test_two_reasons_for_one_time_are_one_stretch_each_second_once(
 def test_the_place_of_what_is_lost_is_the_users(
     archive: Archive, store: Store, line: str, name: str, known: bool
 ) -> None:
-    for minute in range(60, 90):
-        del archive.rows[START + 60 * minute]
+    archive.lose(60, 90)
     archive.lost, archive.name = [lost(60, 90)], name
     done = loaded(archive, store, profile=line)
     assert losses(store) == ([(60, 90, WHY)] if known else [])

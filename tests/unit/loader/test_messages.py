@@ -66,14 +66,6 @@ def test_a_message_that_is_no_document_is_a_finding_and_costs_no_other(
     assert kind in findings
 
 
-def test_a_message_without_a_time_is_kept_in_its_finding_byte_for_byte() -> None:
-    pending = Messages(BUILT_IN)
-    pending.add(Message(EventLog(EventFamily.SPREAD), b'{ "ts_ms":1e999, "event_id":"e" }'))
-    findings = pending.batch_of_all()[2]
-    kept = [each.says for each in findings if each.kind == "without_time"]
-    assert kept == ['{ "ts_ms":1e999, "event_id":"e" }']
-
-
 def test_a_record_that_cannot_be_read_is_a_finding_and_costs_no_other() -> None:
     pending = Messages(BUILT_IN)
     for body in (b'{"ts":60,"price":1.5}', b'{"ts":"x"}', b'{"ts":120,"price":2.5}'):

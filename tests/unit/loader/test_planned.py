@@ -61,13 +61,14 @@ def test_a_closed_window_of_a_regular_series_takes_exactly_the_requests_planned(
     store: Store, clock: SetClock, days: int
 ) -> None:
     market = Long(2)
-    streams: list[Stream] = [*market.prices]
     with counted(served(market, clock)) as service:
         with Client(service.base_url, "demo-pro") as client:
-            sync(client, store, streams, Interval(END - 12 * DAY_S, END - 12 * DAY_S + HOUR_S))
+            sync(
+                client, store, market.prices, Interval(END - 12 * DAY_S, END - 12 * DAY_S + HOUR_S)
+            )
         made(service)
         window = Interval(END - days * DAY_S, END - HOUR_S)
-        planned, requests = planned_and_made(service, store, streams, window)
+        planned, requests = planned_and_made(service, store, market.prices, window)
     assert (planned.bound, planned.requests) == (Bound.EXACT, requests)
     assert planned.rows == 2 * (days * 1_440 - 60)
     assert str(planned).startswith(f"{requests} requests, ")
@@ -78,14 +79,15 @@ def test_a_page_is_full_at_the_edge_exactly_when_the_pager_finds_so(
     store: Store, clock: SetClock, rows: int
 ) -> None:
     market = Long(1)
-    streams: list[Stream] = [*market.prices]
     with counted(served(market, clock)) as service:
         with Client(service.base_url, "demo-pro") as client:
-            sync(client, store, streams, Interval(END - 12 * DAY_S, END - 12 * DAY_S + HOUR_S))
+            sync(
+                client, store, market.prices, Interval(END - 12 * DAY_S, END - 12 * DAY_S + HOUR_S)
+            )
         made(service)
         end = END - HOUR_S
         window = Interval(end - 60 * rows - 30, end - 30) if rows else Interval(end - 30, end - 1)
-        planned, requests = planned_and_made(service, store, streams, window)
+        planned, requests = planned_and_made(service, store, market.prices, window)
     assert (planned.bound, planned.rows, planned.requests) == (Bound.EXACT, rows, requests)
 
 
@@ -93,11 +95,12 @@ def test_where_the_archive_may_begin_in_the_window_it_is_a_bound(
     store: Store, clock: SetClock
 ) -> None:
     market = Long(1)
-    streams: list[Stream] = [*market.prices]
     with counted(served(market, clock)) as service:
-        first, _ = planned_and_made(service, store, streams, Interval(END - DAY_S, END - HOUR_S))
+        first, _ = planned_and_made(
+            service, store, market.prices, Interval(END - DAY_S, END - HOUR_S)
+        )
         planned, requests = planned_and_made(
-            service, store, streams, Interval(START - 14 * DAY_S, END - HOUR_S)
+            service, store, market.prices, Interval(START - 14 * DAY_S, END - HOUR_S)
         )
     assert (first.bound, first.rows, first.requests) == (Bound.AT_LEAST, None, 1)
     assert planned.bound is Bound.AT_MOST
@@ -122,8 +125,8 @@ def test_a_window_that_is_not_over_and_rows_that_are_absent_are_bounds(
 
 def test_logs_and_snapshots(store: Store, clock: SetClock) -> None:
     clock.moments.append(miniature.END)
-    log: Stream = EventLog(EventFamily.SPREAD)
-    snapshot: Stream = SnapshotLog(SnapshotKind.SPREAD)
+    log = EventLog(EventFamily.SPREAD)
+    snapshot = SnapshotLog(SnapshotKind.SPREAD)
     with counted(served(miniature.source(), clock)) as service:
         window = Interval(miniature.START, miniature.START + DAY_S)
         first, requests = planned_and_made(service, store, [log, snapshot], window)
@@ -141,11 +144,10 @@ def test_a_window_that_is_held_takes_nothing_and_loses_nothing(
     store: Store, clock: SetClock
 ) -> None:
     market = Long(2)
-    streams: list[Stream] = [*market.prices]
     window = Interval(END - DAY_S, END - HOUR_S)
     with counted(replace(served(market, clock), retention_s=DAY_S)) as service:
-        planned_and_made(service, store, streams, Interval(window.start, END))
-        planned, requests = planned_and_made(service, store, streams, window)
+        planned_and_made(service, store, market.prices, Interval(window.start, END))
+        planned, requests = planned_and_made(service, store, market.prices, window)
     assert (planned.requests, planned.bound, requests) == (0, Bound.EXACT, 0)
     assert planned.leaving_words.startswith("2 streams, up to 4 rows, from")  # not final yet
 
@@ -154,12 +156,11 @@ def test_what_leaves_the_archive_within_a_day_is_named_also_outside_of_the_windo
     store: Store, clock: SetClock
 ) -> None:
     market = Long(2)
-    streams: list[Stream] = [*market.prices]
     with counted(replace(served(market, clock), retention_s=10 * DAY_S)) as service:
         oldest = END - 10 * DAY_S
         one = Interval(oldest, oldest + 6 * HOUR_S)
-        planned_and_made(service, store, streams, one)
-        planned, _ = planned_and_made(service, store, streams, Interval(END - DAY_S, END))
+        planned_and_made(service, store, market.prices, one)
+        planned, _ = planned_and_made(service, store, market.prices, Interval(END - DAY_S, END))
     for held in planned.df.to_dicts():
         assert (held["leaves_start_ts"], held["leaves_end_ts"]) == (one.end, oldest + DAY_S)
         assert (held["leaves_at"], held["leaves_rows"]) == (END + 6 * HOUR_S, 18 * 60)
@@ -171,14 +172,14 @@ def test_what_leaves_the_archive_within_a_day_is_named_also_outside_of_the_windo
 def test_what_was_never_asked_for_is_lost_only_where_it_is_asked_for_now(
     store: Store, clock: SetClock
 ) -> None:
-    oldest, streams = END - 10 * DAY_S, [*Long(2).prices]
+    oldest, market = END - 10 * DAY_S, Long(2)
     with (
-        counted(replace(served(Long(2), clock), retention_s=10 * DAY_S)) as service,
+        counted(replace(served(market, clock), retention_s=10 * DAY_S)) as service,
         Client(service.base_url, "demo-pro") as client,
     ):
-        sync(client, store, streams[:1], Interval(END - DAY_S, END))
-        younger = plan_load(client, store, streams, Interval(END - DAY_S, END))
-        older = plan_load(client, store, streams, Interval(oldest + 3_600, END))
+        sync(client, store, market.prices[:1], Interval(END - DAY_S, END))
+        younger = plan_load(client, store, market.prices, Interval(END - DAY_S, END))
+        older = plan_load(client, store, market.prices, Interval(oldest + 3_600, END))
     assert younger.df["leaves_start_ts"].to_list() == [oldest, None]
     assert younger.leaving_words.startswith("1 stream, up to ")
     assert older.df["leaves_start_ts"].to_list() == [oldest, oldest + 3_600]
@@ -187,10 +188,9 @@ def test_what_was_never_asked_for_is_lost_only_where_it_is_asked_for_now(
 
 def test_a_plan_says_how_long_the_quota_makes_it_wait(store: Store, clock: SetClock) -> None:
     market = Long(9)
-    streams: list[Stream] = [*market.prices]
-    config = Config(market, port=0, clock=clock, quota=6)  # type: ignore[arg-type]  # a test's own
+    config = Config(market, port=0, clock=clock, quota=6)
     with counted(config) as service, Client(service.base_url, "demo-pro") as client:
-        planned = plan_load(client, store, streams, Interval(END - HOUR_S, END - 600))
+        planned = plan_load(client, store, market.prices, Interval(END - HOUR_S, END - 600))
     left, reset_s = planned.allowance.left, planned.allowance.reset_s
     assert (planned.requests, planned.schemas, left) == (9, 2, 4)
     assert planned.wait_s == reset_s + 60
@@ -218,7 +218,7 @@ def test_what_a_load_refuses_before_it_asks_a_plan_refuses_too(
 
 
 def test_a_stream_outside_of_the_plan_is_named(store: Store, clock: SetClock) -> None:
-    log: Stream = EventLog(EventFamily.SPLASH)
+    log = EventLog(EventFamily.SPLASH)
     with (
         counted(served(Long(1), clock)) as service,
         Client(service.base_url, "demo-free") as client,
@@ -234,14 +234,8 @@ def test_pages_of_rows_end_where_a_page_shows_an_older_row() -> None:
 
 
 NOW = 40 * DAY_S
-
-
 KEYS = ("A_USD:X.spot", "B_USD:X.spot", "events/splash", "events/spread", "snapshot/spread")
-
-
 STREAMS = [Stream.parse(key) for key in KEYS]
-
-
 HELD = st.lists(st.tuples(st.integers(0, 39), st.integers(1, 9)), max_size=3)
 
 
@@ -270,7 +264,7 @@ def test_a_load_whose_quota_ends_has_brought_what_would_have_been_lost(tmp_path:
     with counted(served(market, clock)) as service, Client(service.base_url, "demo-pro") as client:
         sync(client, store, [first], window)  # the second one has all of it still to come
     clock.moments.append(END + HOUR_S)
-    limited = Config(market, port=0, clock=clock, retention_s=3 * HOUR_S, quota=3)  # type: ignore[arg-type]  # a test's own
+    limited = Config(market, port=0, clock=clock, retention_s=3 * HOUR_S, quota=3)
     impatient = RetryPolicy(attempts=1)
     with (
         counted(limited) as service,

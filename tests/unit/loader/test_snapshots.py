@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import httpx
 import pytest
@@ -29,9 +28,8 @@ CONFIG = Config(miniature.source(), port=0, clock=Clock(fixed_at=miniature.END))
 
 @pytest.mark.parametrize("kind", list(SnapshotKind))
 def test_an_answer_is_kept_byte_for_byte_with_the_services_time(
-    tmp_path: Path, kind: SnapshotKind
+    store: Store, kind: SnapshotKind
 ) -> None:
-    store = Store(tmp_path / "rail.duckdb")
     with client_of(CONFIG) as client:
         result = sync(client, store, [SnapshotLog(kind)], WINDOW)
         query = {"limit": client.profile().symbols_limit} if kind == "symbols" else {}
@@ -48,8 +46,7 @@ def test_an_answer_is_kept_byte_for_byte_with_the_services_time(
     assert json.loads(kept["document"])["type"]
 
 
-def test_a_later_snapshot_comes_before_the_earlier_one(tmp_path: Path) -> None:
-    store = Store(tmp_path / "rail.duckdb")
+def test_a_later_snapshot_comes_before_the_earlier_one(store: Store) -> None:
     for now in (miniature.END - 3600, miniature.END):
         config = Config(miniature.source(), port=0, clock=Clock(fixed_at=now))
         with client_of(config) as client:
@@ -58,8 +55,7 @@ def test_a_later_snapshot_comes_before_the_earlier_one(tmp_path: Path) -> None:
     assert store.snapshots("spread")["served_at"].to_list() == [miniature.END, miniature.END - 3600]
 
 
-def test_a_refused_snapshot_is_named_and_stops_no_other(tmp_path: Path) -> None:
-    store = Store(tmp_path / "rail.duckdb")
+def test_a_refused_snapshot_is_named_and_stops_no_other(store: Store) -> None:
     logs = [SnapshotLog(SnapshotKind.SYMBOLS), SnapshotLog(SnapshotKind.SPREAD)]
     with client_of(CONFIG, "demo-free") as client:
         done = sync(client, store, logs, WINDOW, workers=1)
@@ -90,10 +86,9 @@ class OddRate(Handler):
 
 @pytest.mark.parametrize("odd", [b"NaN", b"-Infinity", b'"\\ud83d"', b'"\xf0\x9f"'])
 def test_a_value_of_an_answer_that_is_not_json_costs_that_value_alone(
-    tmp_path: Path, odd: bytes
+    store: Store, odd: bytes
 ) -> None:
     log = SnapshotLog(SnapshotKind.FUNDING)
-    store = Store(tmp_path / "rail.duckdb")
     with listening(type("Odd", (OddRate,), {"odd": odd})) as url, Client(url, "demo-pro") as client:
         done = sync(client, store, [log], WINDOW)
         polls = SnapshotPolls(client, Pace(), lambda _: None, patient=True)

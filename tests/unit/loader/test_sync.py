@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 import pytest
 
@@ -21,52 +20,19 @@ from toolkit.errors import (
 )
 from toolkit.intervals import Interval
 from toolkit.loader import Progress, sync
-from toolkit.market import Family, Leg, Trajectory
-from toolkit.service import Bars, Clock, Config, Running, running
-from toolkit.service.market.source import Whole
+from toolkit.market import Family, Trajectory
+from toolkit.service import Clock, Config, Running, running
 from toolkit.store import Store
 from toolkit.wire.exchange import RetryPolicy
 from toolkit.wire.listing import spread_trajectories
 from toolkit.wire.profile.user_profile import UserProfile
 
-from .conftest import client_of
+from .conftest import Line, client_of
 
 START, END = miniature.START, miniature.END
 PRICE = Trajectory.parse("BTC_USDT:AURORA.spot")
 SPREAD = Trajectory.parse("BTC_USDT:AURORA.spot:CORONA.futures")
 IMPATIENT = RetryPolicy(attempts=1)
-
-
-class Line(Whole):
-    """A source with one leg and one bar every ``interval_s`` from 0.
-
-    ``tail`` rewrites bars, ``without`` leaves some out.
-    """
-
-    kind = "simulated"
-    id = "line"
-
-    def __init__(
-        self,
-        bars: int,
-        interval_s: int,
-        tail: Mapping[int, float] | None = None,
-        without: Sequence[int] = (),
-    ) -> None:
-        kept = [i for i in range(bars) if i not in without]
-        self._bars = Bars(
-            ts=np.array(kept) * interval_s,
-            price=np.array([(tail or {}).get(i, 1.0 + i) for i in kept]),
-            interval_s=interval_s,
-        )
-
-    @property
-    def listing(self) -> Mapping[str, tuple[Leg, ...]]:
-        return {"BTC_USDT": (Leg.parse("AURORA.spot"),)}
-
-    def bars(self, symbol: str, leg: Leg) -> Bars:
-        assert (symbol, str(leg)) == ("BTC_USDT", "AURORA.spot")
-        return self._bars
 
 
 def config(**changes: object) -> Config:
@@ -124,17 +90,6 @@ def test_every_row_of_the_window_is_held_once(client: Client, store: Store) -> N
     assert store.counts(Interval(START, START + 3600)) == {PRICE: 60, SPREAD: 60}
 
 
-def test_a_second_sync_changes_nothing_of_what_is_held(client: Client, store: Store) -> None:
-    sync(client, store, [PRICE], Interval(START, END))
-    before = store.series(PRICE), store.ledger()[PRICE].answered
-
-    again = sync(client, store, [PRICE], Interval(START, END))
-
-    assert (again.pages, again.rows.new, again.rows.revised) == (0, 0, 0)
-    assert store.series(PRICE).equals(before[0])
-    assert store.ledger()[PRICE].answered == before[1]
-
-
 def test_a_trajectory_given_twice_is_loaded_once(client: Client, store: Store) -> None:
     result = sync(client, store, [PRICE, PRICE], Interval(START, START + 3600))
 
@@ -163,9 +118,9 @@ def test_held_rows_stay_held_when_the_plan_reaches_less(store: Store) -> None:
 
 
 def test_a_row_revised_before_it_was_final_is_kept_in_both_versions(store: Store) -> None:
-    sync_line(Line(bars=10, interval_s=60, tail={9: 99.0}), 600, store)
+    sync_line(Line(10, tail={9: 99.0}), 600, store)
 
-    sync_line(Line(bars=20, interval_s=60), 1200, store)
+    sync_line(Line(20), 1200, store)
 
     assert store.series(PRICE)["price"].to_list() == [1.0 + i for i in range(20)]
     catalogue = store.catalogue().row(0, named=True)
@@ -176,29 +131,29 @@ def test_a_row_that_changes_for_longer_is_met_by_the_profile(store: Store, tmp_p
     users = tmp_path / "profile.toml"
     users.write_text("[history.price]\nsettle_s = 600")
     profile = UserProfile.read(users)
-    sync_line(Line(bars=20, interval_s=60, tail={12: 99.0}), 1200, store, profile=profile)
+    sync_line(Line(20, tail={12: 99.0}), 1200, store, profile=profile)
     states = store.coverage(PRICE, Interval(0, 1200)).rows()
     assert states == [(0, 540, "held"), (540, 1200, "not yet known")]
 
-    sync_line(Line(bars=30, interval_s=60), 1800, store, profile=profile)
+    sync_line(Line(30), 1800, store, profile=profile)
 
     assert store.series(PRICE)["price"].to_list() == [1.0 + i for i in range(30)]
     assert store.loads()["profile_hash"].to_list() == [profile.hash] * 2
 
 
 def test_rows_that_a_late_service_fills_in_are_loaded_by_the_next_sync(store: Store) -> None:
-    sync_line(Line(bars=5, interval_s=60), 600, store)
+    sync_line(Line(5), 600, store)
 
-    sync_line(Line(bars=10, interval_s=60), 660, store)
+    sync_line(Line(10), 660, store)
 
     assert store.series(PRICE)["ts"].to_list() == [i * 60 for i in range(10)]
 
 
 @pytest.mark.slow
 def test_two_rows_beside_a_hole_do_not_make_the_hole_a_held_stretch(store: Store) -> None:
-    sync_line(Line(bars=20, interval_s=60), 1_200, store)
+    sync_line(Line(20), 1_200, store)
 
-    sync_line(Line(bars=22, interval_s=60, without=[20]), 1_380, store)
+    sync_line(Line(22, without=[20]), 1_380, store)
 
     known = store.coverage(PRICE, Interval(0, 1_320)).rows()
     assert known[0] == (0, 1_200, "held")
@@ -283,7 +238,7 @@ def test_a_silent_trajectory_is_named(client: Client, store: Store) -> None:
 
 
 def test_a_store_of_another_source_is_left_alone(client: Client, store: Store) -> None:
-    sync_line(Line(bars=5, interval_s=60), 600, store)
+    sync_line(Line(5), 600, store)
 
     with pytest.raises(StoreSourceError, match="never mixes sources"):
         sync(client, store, [PRICE], Interval(START, END))

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from toolkit.client import Client
@@ -15,14 +14,13 @@ from toolkit.intervals import Interval
 from toolkit.loader import LoadResult, sync
 from toolkit.loader.sync.sync import Run
 from toolkit.loader.sync.tasks import LogTask, Piece, TrajectoryTask
-from toolkit.market import EventLog, Leg, Source, Trajectory
-from toolkit.service import Bars, Clock, Config
-from toolkit.service.market.source import Whole
+from toolkit.market import EventLog, Source, Trajectory
+from toolkit.service import Clock, Config
 from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
 from toolkit.wire.event_log import document_frame
 from toolkit.wire.profile.user_profile import UserProfile
 
-from .conftest import client_of
+from .conftest import Line, client_of
 
 PRICE = Trajectory.parse("BTC_USDT:AURORA.spot")
 FIRST, BARS, PAGE = 600_000, 2_000, 20
@@ -30,24 +28,16 @@ END = FIRST + 60 * BARS
 HOLES = (70, 71, 72, 400, 1_000, *range(1_200, 1_400))
 
 
-class Holed(Whole):
-    """One leg's minutes from ``FIRST`` on, some of them missing."""
-
-    kind = "simulated"
-    id = "holed"
-    listing = {"BTC_USDT": (Leg.parse("AURORA.spot"),)}  # noqa: RUF012 - the protocol's shape
-
-    def bars(self, symbol: str, leg: Leg) -> Bars:
-        assert (symbol, leg) == ("BTC_USDT", PRICE.buy)
-        ts = FIRST + 60 * np.array([i for i in range(BARS) if i not in HOLES])
-        return Bars(ts=ts, price=1.0 + ts, interval_s=60)
-
-
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     profile = tmp_path_factory.mktemp("profile") / "profile.toml"
     profile.write_text(f"[history.price]\nlimit = {PAGE}\n")
-    config = Config(Holed(), port=0, clock=Clock(fixed_at=END + 10**6), quota=10**6)
+    config = Config(
+        Line(BARS, first=FIRST, without=HOLES),
+        port=0,
+        clock=Clock(fixed_at=END + 10**6),
+        quota=10**6,
+    )
     with client_of(config, profile=UserProfile.read(profile)) as found:
         yield found
 
