@@ -39,6 +39,10 @@ BUILDER_ROUTES = [
 ]
 NOW = 1_795_953_607
 """Noon of a simulated day, and some seconds."""
+DAY_S = 86_400
+DAY = {"start_time": NOW - DAY_S, "end_time": NOW}
+FAMILIES = ["spread", "splash", "funding"]
+FREE, BUILDER, PRO = ({"apikey": f"demo-{plan}"} for plan in Plan)
 
 
 def tools_listed(

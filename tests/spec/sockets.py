@@ -1,14 +1,12 @@
-"""An outside WebSocket client, as the sentences about sockets need it."""
+"""The socket paths of the specification, and what an upgrade to one is answered."""
 
 from __future__ import annotations
 
-import contextlib
-import json
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Mapping
 
-from websockets.exceptions import ConnectionClosed, InvalidStatus
-from websockets.sync.client import ClientConnection, connect
+from websockets.exceptions import InvalidStatus
+
+from tests.unit.service.transports.sockets import opened
 
 from .conftest import DATA
 
@@ -21,33 +19,10 @@ STREAMS = {
 PATHS = [MARKET, *STREAMS]
 
 
-@contextlib.contextmanager
-def upgraded(
-    address: str, path: str, headers: Sequence[tuple[str, str]] = (("apikey", "demo-pro"),)
-) -> Iterator[ClientConnection]:
-    url = f"ws{address.removeprefix('http')}{path}"
-    with connect(url, additional_headers=headers, close_timeout=1) as socket:
-        yield socket
-
-
-def heard(socket: ClientConnection) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(socket.recv(timeout=60))
-    return found
-
-
-def status_of(address: str, path: str, headers: Sequence[tuple[str, str]]) -> int:
+def status_of(base_url: str, path: str, headers: Mapping[str, str]) -> int:
     """101, or the status of the plain HTTP answer that refuses the upgrade."""
     try:
-        with upgraded(address, path, headers):
+        with opened(base_url, path, additional_headers=headers):
             return 101
     except InvalidStatus as refused:
         return refused.response.status_code
-
-
-def close_code(socket: ClientConnection) -> int | None:
-    """The code that the service closes with, whatever comes before."""
-    try:
-        while True:
-            socket.recv(timeout=60)
-    except ConnectionClosed as closed:
-        return closed.rcvd.code if closed.rcvd else None

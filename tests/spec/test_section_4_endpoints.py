@@ -1,11 +1,9 @@
-"""machine-rail.md, section 4: endpoints, webhooks, and the planned event API."""
+"""machine-rail.md, section 4: endpoints, sockets, webhooks, and the planned event API."""
 
 from __future__ import annotations
 
 import ast
-import json
 import re
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,19 +11,15 @@ from typing import Any
 
 import httpx
 import pytest
-from jsonschema import Draft202012Validator
-from standardwebhooks.webhooks import Webhook
 
 from tests import miniature
-from tests.listening import Handler, listening
-from toolkit.market import EventFamily, Plan
+from tests.unit.service.transports.sockets import ask, opened
 from toolkit.service import Config, Simulated, SpedClock, WebhookSettings, running
 from toolkit.wire.profile.profile import BUILT_IN
 
-from .sockets import STREAMS, status_of
+from .conftest import DATA, FAMILIES, PRO
+from .sockets import MARKET, STREAMS, status_of
 
-DATA = "/api/v1/data"
-PRO = {"apikey": "demo-pro"}
 LEG = {"symbol": "ETH_USDT", "exchange": "AURORA", "market": "spot"}
 LEGS = {
     "symbol": "ETH_USDT",
@@ -58,7 +52,8 @@ def test_all_live_rest_routes_are_authenticated(
     rail: httpx.Client, route: tuple[str, dict[str, str]]
 ) -> None:
     path, query = route
-    assert rail.get(path, params=query).status_code == 401
+    for headers in ({}, {"apikey": "nobody's"}, {"Authorization": "Bearer nobody's"}):
+        assert rail.get(path, params=query, headers=headers).status_code == 401
     assert rail.get(path, params=query, headers=PRO).status_code == 200
 
 
@@ -69,23 +64,6 @@ def test_search_schemas_price_spread_and_spread_events_begin_at_free(
     assert rail.get(path, params=query, headers=key).status_code == 200
 
 
-def test_symbol_search_looks_up_symbols_and_venues(rail: httpx.Client) -> None:
-    (found,) = get(rail, "symbols/search", q="ETH")["items"]
-    assert found["symbol"] == "ETH_USDT"
-    assert [(venue["exchange"], venue["market"]) for venue in found["venues"]] == [
-        ("AURORA", "spot"),
-        ("BOREAS", "spot"),
-        ("CORONA", "futures"),
-        ("DEX-SOLARIS", "dex"),
-    ]
-
-
-def test_symbol_search_takes_q_and_limit(rail: httpx.Client) -> None:
-    assert len(get(rail, "symbols/search")["items"]) == 2
-    assert len(get(rail, "symbols/search", limit=1)["items"]) == 1
-    assert get(rail, "symbols/search", q="no such symbol")["items"] == []
-
-
 def test_schemas_is_authoritative_for_every_data_tool(rail: httpx.Client) -> None:
     tools = get(rail, "schemas")["tools"]
     assert tools
@@ -94,26 +72,15 @@ def test_schemas_is_authoritative_for_every_data_tool(rail: httpx.Client) -> Non
         assert rail.get(tool["route"], headers=PRO).status_code in (200, 400)
 
 
-def test_history_price_is_of_a_single_venue(rail: httpx.Client) -> None:
-    page = get(rail, "history/price", **LEG, limit=5)
-    assert {name: page[name] for name in LEG} == LEG
-    assert len(page["items"]) == 5
-
-
-def test_history_spread_is_of_one_selected_trajectory(rail: httpx.Client) -> None:
-    page = get(rail, "history/spread", **LEGS, limit=5)
-    assert {name: page[name] for name in LEGS} == LEGS
-    assert len(page["items"]) == 5
-
-
 @pytest.mark.parametrize(("path", "legs"), HISTORIES)
-def test_history_takes_end_time_in_unix_seconds_and_limit(
+def test_history_is_of_one_trajectory_and_takes_end_time_in_unix_seconds_and_limit(
     rail: httpx.Client, path: str, legs: dict[str, str]
 ) -> None:
     end = miniature.START + 86_400
-    items = get(rail, path, **legs, end_time=end, limit=7)["items"]
-    assert len(items) == 7
-    assert max(item["ts"] for item in items) < end
+    page = get(rail, path, **legs, end_time=end, limit=7)
+    assert {name: page[name] for name in legs} == legs
+    assert len(page["items"]) == 7
+    assert max(item["ts"] for item in page["items"]) < end
 
 
 @pytest.mark.parametrize(("path", "legs"), HISTORIES)
@@ -137,8 +104,17 @@ def test_a_trajectory_is_reconstructed_by_paging_backwards_with_next_end_time(
     assert stamps == sorted(set.intersection(*held), reverse=True)
 
 
+def test_every_rest_route_is_an_action_whose_message_is_the_rest_body(
+    rail: httpx.Client, route: tuple[str, dict[str, str]]
+) -> None:
+    path, query = route
+    body = rail.get(path, params=query, headers=PRO).json()
+    with opened(str(rail.base_url).rstrip("/"), MARKET) as socket:
+        said = ask(socket, action=path.removeprefix(f"{DATA}/"), id=7, **query)
+    assert said == {**body, "id": 7}
+
+
 ROOT = Path(__file__).parents[2]
-FAMILIES = ["spread", "splash", "funding"]
 PLANNED = [
     *(f"/v1/{family}/{what}" for family in FAMILIES for what in ("recent", "history", "live")),
     *("/v1/prices/latest", "/v1/prices/live", "/v1/prices/meta", "/v1/meta", "/v1"),
@@ -176,8 +152,8 @@ def test_a_planned_url_answers_404_to_get_whatever_the_key(
 @pytest.mark.parametrize("path", PLANNED)
 def test_a_planned_url_answers_404_to_an_upgrade(rail: httpx.Client, path: str) -> None:
     base_url = str(rail.base_url).rstrip("/")
-    assert status_of(base_url, path, [*PRO.items()]) == 404
-    assert status_of(base_url, path, []) == 404
+    assert status_of(base_url, path, PRO) == 404
+    assert status_of(base_url, path, {}) == 404
 
 
 @pytest.mark.slow
@@ -241,23 +217,6 @@ def dashboard(config: Config, address: str, plan: str) -> Iterator[httpx.Client]
         client.delete(WEBHOOKS)
 
 
-def test_the_management_route_uses_the_dashboard_session(config: Config, address: str) -> None:
-    assert httpx.get(address + WEBHOOKS).status_code == 401
-    with dashboard(config, address, "pro") as client:
-        assert client.get(WEBHOOKS).status_code == 200
-
-
-@pytest.mark.parametrize("plan", Plan)
-@pytest.mark.parametrize("form", ["apikey", "Authorization"])
-def test_an_api_key_is_not_used_for_webhooks(address: str, plan: Plan, form: str) -> None:
-    key = f"demo-{plan}" if form == "apikey" else f"Bearer demo-{plan}"
-    for method, path in [("GET", ""), ("PUT", ""), ("DELETE", ""), ("POST", "/test")]:
-        answer = httpx.request(
-            method, f"{address}{WEBHOOKS}{path}", headers={form: key}, json=ELSEWHERE
-        )
-        assert answer.status_code == 401
-
-
 @pytest.mark.parametrize("plan", ["builder", "pro"])
 def test_builder_and_pro_configure_one_signed_https_endpoint(
     config: Config, address: str, plan: str
@@ -277,46 +236,3 @@ def test_free_configures_none(config: Config, address: str) -> None:
         for method, path in [("GET", ""), ("PUT", ""), ("DELETE", ""), ("POST", "/test")]:
             answer = client.request(method, f"{WEBHOOKS}{path}", json=ELSEWHERE)
             assert (answer.status_code, answer.json()["code"]) == (403, "tier_required")
-
-
-@pytest.fixture
-def received() -> Iterator[tuple[str, list[tuple[dict[str, str], bytes]], threading.Event]]:
-    """A receiver's address, what came to it, and an event set when each family has come."""
-    found: list[tuple[dict[str, str], bytes]] = []
-    enough = threading.Event()
-
-    class Receiver(Handler):
-        protocol_version = "HTTP/1.1"
-
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["content-length"]))
-            found.append(({n.lower(): v for n, v in self.headers.items()}, body))
-            if len({json.loads(body)["schema"] for _, body in found}) == len(EventFamily):
-                enough.set()
-            self.reply(204)
-
-    with listening(Receiver) as address:
-        yield f"{address}/", found, enough
-
-
-@pytest.mark.slow
-def test_delivery_is_pushed_by_the_service_signed_and_of_canonical_events(
-    config: Config,
-    address: str,
-    received: tuple[str, list[tuple[dict[str, str], bytes]], threading.Event],
-) -> None:
-    url, found, enough = received
-    tools = httpx.get(
-        f"{address}/api/v1/data/schemas", headers={"apikey": "demo-pro"}, timeout=60
-    ).json()["tools"]
-    schemas = {
-        f"svc.{family}.v1": Draft202012Validator(tools[f"data.get_{family}_events"]["document"])
-        for family in EventFamily
-    }
-    with dashboard(config, address, "pro") as client:
-        endpoint = {"url": url, "families": list(EventFamily)}
-        secret = client.put(WEBHOOKS, json=endpoint).json()["secret"]
-        assert enough.wait(200)
-    for headers, body in list(found):
-        document = Webhook(secret).verify(body, headers)
-        schemas[document["schema"]].validate(document)

@@ -145,12 +145,6 @@ def test_free_is_rejected_and_the_client_sees_why(base_url: str, mode: str) -> N
     assert (error.data["plan"], error.data["minimum_plan"]) == ("free", "builder")
 
 
-@pytest.mark.parametrize("name", sorted(NAMES))
-def test_free_is_rejected_from_tools_that_it_may_ask_over_rest(base_url: str, name: str) -> None:
-    error = refused(base_url, {"apikey": "demo-free"}, partial(called, name, {}), "2026-07-28")
-    assert error.code == 403
-
-
 @pytest.mark.parametrize("mode", MODES)
 def test_structured_content_equals_the_rest_body_of_the_same_owner(
     rail: httpx.Client, base_url: str, route: tuple[str, dict[str, str]], key: str, mode: str
@@ -184,30 +178,15 @@ def test_an_invalid_key_yields_http_401(base_url: str, form: str, mode: str) -> 
     assert (error.code, error.data["status"], error.data["code"]) == (401, 401, "unauthorized")
 
 
-def test_no_key_yields_http_401(rail: httpx.Client) -> None:
-    answer = rail.post("/mcp", json={"jsonrpc": "2.0", "id": 4, "method": "tools/list"})
-    assert answer.status_code == 401
-    assert answer.headers["www-authenticate"] == 'Bearer realm="machine-rail"'
-    assert answer.headers["content-type"] == "application/json"
-    assert answer.json()["id"] == 4
-
-
-def test_the_tier_derives_from_the_key(base_url: str) -> None:
-    def largest(key: str) -> int:
-        tools = {tool.name: tool for tool in asked(base_url, {"apikey": key}, listed, "auto")}
-        schema = tools["data.get_price_history"].input_schema
-        found: int = schema["properties"]["limit"]["maximum"]
-        return found
-
-    assert (largest("demo-builder"), largest("demo-pro")) == (5_000, 10_000)
-
-
-def test_limits_are_those_of_the_plan(base_url: str) -> None:
-    ask = partial(called, "data.get_price_history", PRICES | {"limit": 5_001})
-    refusal = asked(base_url, {"apikey": "demo-builder"}, ask, "auto")
-    assert refusal.is_error
-    assert refusal.structured_content["errors"][0]["parameter"] == "limit"
-    assert not asked(base_url, {"apikey": "demo-pro"}, ask, "auto").is_error
+@pytest.mark.parametrize(("plan", "most"), [("builder", 5_000), ("pro", 10_000)])
+def test_limits_are_those_of_the_key_s_plan(base_url: str, plan: str, most: int) -> None:
+    key = {"apikey": f"demo-{plan}"}
+    tools = {tool.name: tool for tool in asked(base_url, key, listed, "auto")}
+    schema = tools["data.get_price_history"].input_schema
+    assert schema["properties"]["limit"]["maximum"] == most
+    for limit, refused in ((most, False), (most + 1, True)):
+        ask = partial(called, "data.get_price_history", PRICES | {"limit": limit})
+        assert asked(base_url, key, ask, "auto").is_error is refused
 
 
 def test_rest_and_mcp_spend_one_quota_and_a_call_spends_one() -> None:
@@ -245,30 +224,6 @@ def test_bad_arguments_are_a_tool_error_with_the_problem_that_rest_gives(
     assert answer.status_code == 400
     assert result.is_error
     assert result.structured_content == answer.json() == json.loads(result.content[0].text)
-
-
-@pytest.mark.parametrize(
-    ("change", "parameter"),
-    [
-        ({"limit": "three"}, "limit"),
-        ({"limit": None}, "limit"),
-        ({"limit": True}, "limit"),
-        ({"limit": 2.5}, "limit"),
-        ({"symbol": 5}, "symbol"),
-        ({"symbol": ["BTC_USDT"]}, "symbol"),
-        ({"market": "perp"}, "market"),
-        ({"end_time": -1}, "end_time"),
-    ],
-)
-def test_an_argument_of_another_type_or_range_is_named(
-    base_url: str, change: dict[str, Any], parameter: str
-) -> None:
-    ask = partial(called, "data.get_price_history", PRICES | change)
-    result = asked(base_url, {"apikey": "demo-pro"}, ask, "2026-07-28")
-    assert result.is_error
-    problem = result.structured_content
-    assert (problem["status"], problem["code"]) == (400, "bad_request")
-    assert [error["parameter"] for error in problem["errors"]] == [parameter]
 
 
 def test_missing_arguments_are_named_and_unknown_ones_ignored(base_url: str) -> None:
@@ -349,5 +304,5 @@ def test_mcp_is_a_post_to_one_path(rail: httpx.Client) -> None:
         answer = rail.request(method, "/mcp", headers=headers)
         assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
         assert answer.json()["error"]["data"]["code"] == "method_not_allowed"
-    assert rail.post("/mcp/", headers=headers).status_code == 404
-    assert rail.post("/api/v1/mcp", headers=headers).status_code == 404
+    for path in ("/mcp/", "/api/v1/mcp", "/v1/mcp", "/api/mcp"):
+        assert rail.post(path, headers=headers).status_code == 404

@@ -5,12 +5,12 @@ from __future__ import annotations
 import httpx
 import pytest
 
+from tests.unit.service.transports.sockets import heard, opened
 from toolkit.service import Config, Simulated, SpedClock, running
 
-from .conftest import DATA, NOW, tools_listed
-from .sockets import STREAMS, heard, upgraded
+from .conftest import DATA, FAMILIES, NOW, tools_listed
+from .sockets import STREAMS
 
-FAMILIES = ["spread", "splash", "funding"]
 LIVE = "/api/v1/spreadbot/ws"
 
 
@@ -28,33 +28,21 @@ def test_each_family_has_its_schema_in_its_log_its_tool_and_its_stream(
     assert f"svc.{family}.v1" in STREAMS.values()
 
 
-def test_the_known_event_type_is_spread_opened_and_is_heard_on_the_stream() -> None:
-    clock = SpedClock(start=1_795_046_400, speed=10_000.0)
-    with (
-        running(Config(Simulated(7), port=0, clock=clock)) as service,
-        upgraded(service.base_url, LIVE) as socket,
-    ):
-        found = heard(socket)
-        while found["event_type"] != "spread.opened":
-            found = heard(socket)
-    assert found["lifecycle"] == "open"
-
-
 @pytest.mark.slow
-def test_of_a_builder_s_stream_the_open_events_alone_are_delayed() -> None:
+def test_of_a_builder_s_stream_the_open_events_alone_are_delayed_and_of_a_pro_s_none() -> None:
     """It goes on until each kind of document was heard often enough to tell."""
     clock = SpedClock(start=1_795_046_400, speed=60.0)
-    opened: list[int] = []
-    others: list[int] = []
-    with (
-        running(Config(Simulated(7), port=0, clock=clock)) as service,
-        upgraded(service.base_url, LIVE, [("apikey", "demo-builder")]) as socket,
-    ):
-        while not opened or min(others, default=30) >= 30:
-            document = heard(socket)
-            kind = opened if document["event_type"] == "spread.opened" else others
-            kind.append(clock.now() - document["ts"])
-    assert min(opened) >= 30
+    with running(Config(Simulated(7), port=0, clock=clock)) as service:
+        for plan, openings_are_late in (("builder", True), ("pro", False)):
+            openings: list[int] = []
+            others: list[int] = []
+            prompt = others if openings_are_late else openings
+            with opened(service.base_url, LIVE, f"demo-{plan}") as socket:
+                while not openings or min(prompt, default=30) >= 30:
+                    document = heard(socket)
+                    ages = openings if document["event_type"] == "spread.opened" else others
+                    ages.append(clock.now() - document["ts"])
+            assert (min(openings) >= 30) is openings_are_late
 
 
 @pytest.mark.parametrize("path", ["webhooks", "events", "deliveries", "history/webhooks"])

@@ -129,7 +129,6 @@ CHANGES = [
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=str)
-@pytest.mark.slow
 def test_a_cursor_with_another_window_filter_or_limit_is_a_400(ask, change) -> None:
     query: dict[str, object] = {**DAY, "limit": 3, "lifecycle": "open"}
     cursor = page(ask(**query))["next_cursor"]

@@ -202,6 +202,7 @@ def test_a_splash_moved_as_far_and_as_fast_as_it_says(source: Simulated, lives_o
                 continue
             assert abs(document.pct) >= rule.open
             assert (document.pct > 0) == (document.kind == "pump")
+            assert document.event_type == f"splash.{document.kind}"
             symbol = document.instrument.symbol
             price = price_at(source, symbol, leg, document.ts)
             assert document.pct == 100 * (price / document.start_price - 1)

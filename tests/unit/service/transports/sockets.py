@@ -18,10 +18,9 @@ def opened(
     base_url: str, path: str, key: str = "demo-pro", **options: Any
 ) -> Iterator[ClientConnection]:
     """A connection under a key."""
-    address = f"ws{base_url.removeprefix('http')}{path}"
     headers = {"apikey": key} if key else {}
-    options = {"close_timeout": 1, "max_size": None, **options}
-    with connect(address, additional_headers=headers, **options) as socket:
+    options = {"additional_headers": headers, "close_timeout": 1, "max_size": None, **options}
+    with connect(f"ws{base_url.removeprefix('http')}{path}", **options) as socket:
         yield socket
 
 

@@ -185,14 +185,17 @@ def test_a_connection_has_so_many_subscriptions_and_no_more(base_url: str) -> No
     assert (said["id"], said["errors"][0]["parameter"]) == (MOST_SUBSCRIPTIONS, "id")
 
 
-@pytest.mark.parametrize(("path", "family"), STREAMS.items())
+@pytest.mark.parametrize(
+    ("path", "family"),
+    [(SPREADS, "spread"), (SPLASHES, "splash"), ("/api/v1/fundingbot/ws", "funding")],
+)
 @pytest.mark.slow
 def test_an_event_stream_sends_each_document_of_the_archive_once_and_in_order(path, family) -> None:
     clock = SpedClock(start=START, speed=20_000.0)
     with running(config(clock=clock)) as service, opened(service.base_url, path) as socket:
         said = [socket.recv(timeout=60, decode=False) for _ in range(20)]
     first = json.loads(said[0])["ts"]
-    documents = EventArchive(SOURCE).documents(family, first, first + 8 * 86_400)
+    documents = EventArchive(SOURCE).documents(EventFamily(family), first, first + 8 * 86_400)
     bodies = [body for _, body in documents]
     begin = bodies.index(said[0])
     assert said == bodies[begin : begin + 20]
