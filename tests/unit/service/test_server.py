@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from queue import SimpleQueue
 from typing import Any, ClassVar
 
@@ -34,36 +34,24 @@ def test_a_running_service_answers_at_its_address_until_the_block_ends(replay: R
         assert httpx.get(service.base_url).status_code == 404
     with pytest.raises(httpx.ConnectError):
         httpx.get(service.base_url)
+    port = int(service.base_url.rpartition(":")[2])
+    with running(Config(replay, port=port)) as again:
+        assert again.base_url == service.base_url == f"http://127.0.0.1:{port}"
 
 
-def test_two_services_run_beside_each_other(replay: Replay) -> None:
-    mini = Config(miniature.source(), port=0)
-    ids = []
-    with running(Config(replay, port=0)) as one, running(mini) as two:
-        for service in (one, two):
-            answer = httpx.get(
-                f"{service.base_url}/api/v1/data/schemas", headers={"apikey": "demo-pro"}
-            )
-            ids.append(answer.json()["source"]["id"])
-    assert ids == [replay.id, mini.source.id]
-
-
-def test_the_same_data_are_the_same_source_at_any_address(replay: Replay) -> None:
-    documents = []
-    for _ in range(2):
-        with running(Config(replay, port=0)) as service:
-            answer = httpx.get(
-                f"{service.base_url}/api/v1/data/schemas", headers={"apikey": "demo-pro"}
-            )
-            documents.append(answer.content)
-    assert documents[0] == documents[1]
-
-
-def test_a_port_is_free_again_after_the_block(replay: Replay) -> None:
-    with running(Config(replay, port=0)) as service:
-        port = int(service.base_url.rpartition(":")[2])
-    with running(Config(replay, port=port)) as service:
-        assert service.base_url == f"http://127.0.0.1:{port}"
+def test_services_run_beside_each_other_and_the_same_data_are_the_same_source(replay) -> None:
+    mini = miniature.source()
+    with ExitStack() as stack:
+        addresses = [
+            stack.enter_context(running(Config(source, port=0))).base_url
+            for source in (replay, replay, mini)
+        ]
+        one, same, other = (
+            httpx.get(f"{address}/api/v1/data/schemas", headers={"apikey": "demo-pro"})
+            for address in addresses
+        )
+    assert one.content == same.content
+    assert [each.json()["source"]["id"] for each in (one, other)] == [replay.id, mini.id]
 
 
 def test_connections_that_come_while_it_stops_are_closed_and_not_waited_for(replay, caplog) -> None:

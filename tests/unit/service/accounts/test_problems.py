@@ -56,12 +56,6 @@ def test_every_failure_is_a_problem_document(anonymous, failing) -> None:
     assert all(value is not None for value in problem.values())
 
 
-def test_a_refused_method_says_which_are_allowed(anonymous: httpx.Client) -> None:
-    answer = anonymous.put(f"{DATA}/schemas", headers={"apikey": "demo-pro"})
-    assert answer.status_code == 405
-    assert answer.headers["allow"] == "GET, HEAD"
-
-
 @pytest.mark.parametrize("path", ["schemas", "symbols/search", "history/price"])
 def test_head_answers_as_get_without_the_body(pro: httpx.Client, path: str) -> None:
     got, headed = pro.get(path), pro.head(path)
@@ -99,7 +93,9 @@ def broken() -> Iterator[httpx.Client]:
         yield client
 
 
-def test_an_unforeseen_failure_is_a_500_that_tells_nothing_and_is_logged(broken, caplog) -> None:
+def test_an_unforeseen_failure_is_a_500_that_tells_nothing_and_is_logged_and_others_go_on(
+    broken: httpx.Client, caplog: pytest.LogCaptureFixture
+) -> None:
     answer = broken.get(f"{DATA}/history/price", params=PRICE)
     assert answer.status_code == 500
     assert answer.json()["code"] == "internal"
@@ -110,10 +106,6 @@ def test_an_unforeseen_failure_is_a_500_that_tells_nothing_and_is_logged(broken,
     assert record.getMessage().endswith(f"{DATA}/history/price")
     assert record.exc_info is not None
     assert str(record.exc_info[1]).startswith("the disk is gone")
-
-
-def test_the_service_answers_on_after_an_unforeseen_failure(broken: httpx.Client) -> None:
-    assert broken.get(f"{DATA}/history/price", params=PRICE).status_code == 500
     assert broken.get(f"{DATA}/symbols/search").status_code == 200
 
 

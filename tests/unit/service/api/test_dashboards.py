@@ -16,11 +16,21 @@ from toolkit.service.events.archive import EventArchive
 
 DAY_S = 86_400
 NOW = DAY_S * 20_786 + 43_207
-ROUTES = ["dashboards/spread", "dashboards/funding-overview", "event-activity"]
+LEGS = {"buy_exchange": "AURORA", "buy_market": "spot", "sell_exchange": "BOREAS"}
+LEGS |= {"symbol": "BTC_USDT", "sell_market": "futures"}
+ROUTES: dict[str, dict[str, str]] = {
+    "dashboards/spread": {},
+    "dashboards/funding-overview": {},
+    "event-activity": {},
+    "symbols/search": {},
+    "history/price": {"symbol": "BTC_USDT", "exchange": "AURORA", "market": "spot"},
+    "history/spread": LEGS,
+    "history/funding": LEGS,
+}
 
 
-def get(client: httpx.Client, route: str, key: str = "demo-pro") -> dict[str, Any]:
-    answer = client.get(route, headers={"apikey": key})
+def get(client: httpx.Client, route: str, key: str = "demo-pro", **query: str) -> dict[str, Any]:
+    answer = client.get(route, params=query, headers={"apikey": key})
     assert answer.status_code == 200, answer.text
     found: dict[str, Any] = answer.json()
     return found
@@ -30,7 +40,7 @@ def get(client: httpx.Client, route: str, key: str = "demo-pro") -> dict[str, An
 def test_items_have_the_fields_that_schemas_states(simulated: httpx.Client, route: str) -> None:
     tools = get(simulated, "schemas")["tools"].values()
     (record,) = [tool["record"] for tool in tools if tool["route"].endswith(route)]
-    document = get(simulated, route)
+    document = get(simulated, route, **ROUTES[route])
     items = document.get("items") or document["windows"]
     assert items
     for item in items:

@@ -159,32 +159,6 @@ def test_records_state_type_unit_nullability_and_sign(pro: httpx.Client) -> None
     assert "BASE_QUOTE" in asked["symbol"]["description"]
 
 
-@pytest.mark.parametrize(
-    ("legs", "tool"),
-    [
-        (["ALPHA.spot"], "data.get_price_history"),
-        (["ALPHA.spot", "BETA.futures"], "data.get_spread_history"),
-    ],
-)
-def test_a_record_has_exactly_the_fields_that_schemas_states(page, legs, tool) -> None:
-    record = BY_NAME[tool].record
-    assert record is not None
-    items = page(*legs)["items"]
-    assert items
-    for item in items:
-        assert list(item) == list(record.fields)
-        assert all(
-            value is not None or record.fields[name].nullable for name, value in item.items()
-        )
-
-
-def test_a_symbol_has_exactly_the_fields_that_schemas_states(pro: httpx.Client) -> None:
-    record = BY_NAME["data.search_symbols"].record
-    assert record is not None
-    for item in pro.get("symbols/search").json()["items"]:
-        assert list(item) == list(record.fields)
-
-
 @pytest.mark.parametrize("plan", Plan)
 def test_the_limit_shown_is_the_callers_plans(anonymous: httpx.Client, plan: Plan) -> None:
     answer = anonymous.get("/api/v1/data/schemas", headers={"apikey": f"demo-{plan}"})

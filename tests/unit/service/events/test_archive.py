@@ -7,7 +7,6 @@ import subprocess
 import sys
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -128,46 +127,6 @@ def test_nothing_of_the_moment_that_is_not_yet_visible_is_shown(archive, day) ->
     assert len(shown) < len(everything)
 
 
-FILTERS: list[tuple[EventFilters, Callable[[dict[str, Any]], bool]]] = [
-    (EventFilters(symbol="PEPE_USDT"), lambda d: d["instrument"]["symbol"] == "PEPE_USDT"),
-    (
-        EventFilters(exchange="AURORA"),
-        lambda d: (
-            "AURORA" in (d.get("exchange"), *(d.get(leg, {}).get("exchange") for leg in LEGS))
-        ),
-    ),
-    (EventFilters(lifecycle="closed"), lambda d: d["lifecycle"] == "closed"),
-    (EventFilters(lifecycle="open"), lambda d: d["lifecycle"] == "open"),
-    (EventFilters(min_pct=1.5), lambda d: size(d) >= 1.5),
-    (EventFilters(min_pct=0.11), lambda d: size(d) >= 0.11),
-    (
-        EventFilters(symbol="ARB_USDT", lifecycle="open", min_pct=0.1),
-        lambda d: (
-            d["instrument"]["symbol"] == "ARB_USDT" and d["lifecycle"] == "open" and size(d) >= 0.1
-        ),
-    ),
-]
-LEGS = ("buy", "sell")
-
-
-def size(document: dict[str, Any]) -> float:
-    if "spread" in document:
-        return abs(document["spread"]["pct"])
-    if "differential" in document:
-        return abs(document["differential"]["pct_8h"])
-    return abs(document["pct"])
-
-
-@pytest.mark.parametrize("family", EventFamily)
-@pytest.mark.parametrize(("filters", "wanted"), FILTERS)
-def test_a_filter_gives_what_matches_and_all_of_it(archive, day, family, filters, wanted) -> None:
-    window = (day * DAY_S, (day + 3) * DAY_S)
-    everything = documents(walk(archive, family, *window))
-    found = documents(walk(archive, family, *window, filters=filters, limit=17))
-    assert found == [document for document in everything if wanted(document)]
-    assert found or family is not EventFamily.SPREAD
-
-
 def test_lost_closes_leave_the_opening_and_orphans_leave_the_close(source, archive, day) -> None:
     window = (day * DAY_S, (day + 1) * DAY_S)
     failing = FaultyArchive(source, ArchiveSettings(lost_close_share=0.2, orphan_close_share=0.3))
@@ -188,15 +147,6 @@ def test_lost_closes_leave_the_opening_and_orphans_leave_the_close(source, archi
     assert len(orphaned) / len(both) == pytest.approx(0.3, abs=0.06)
 
 
-@pytest.mark.parametrize("family", EventFamily)
-def test_counts_are_those_of_the_pages(archive, day, family) -> None:
-    start, end = day * DAY_S + 7_000, (day + 1) * DAY_S + 50_000
-    found = documents(walk(archive, family, start, end))
-    assert archive.counts(family, start, end) == Counter(
-        document["instrument"]["symbol"] for document in found
-    )
-
-
 def test_what_is_open_is_what_the_log_opened_and_did_not_close(archive, day) -> None:
     """Over three days, longer than any spread event lasts."""
     start, most = day * DAY_S, 0
@@ -204,7 +154,9 @@ def test_what_is_open_is_what_the_log_opened_and_did_not_close(archive, day) -> 
         newest_first = documents(walk(archive, EventFamily.SPREAD, start, ts))
         standing: dict[str, int] = {}
         for document in reversed(newest_first):
-            legs = [f"{document[leg]['exchange']}.{document[leg]['market']}" for leg in LEGS]
+            legs = [
+                f"{document[leg]['exchange']}.{document[leg]['market']}" for leg in ("buy", "sell")
+            ]
             key = ":".join([document["instrument"]["symbol"], *legs])
             if document["lifecycle"] == "open":
                 standing[key] = document["opened_at"]

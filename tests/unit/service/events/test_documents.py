@@ -124,15 +124,3 @@ def test_a_changed_schema_document_leaves_the_next_one_alone(family: EventFamily
 
 def test_seconds_are_the_whole_seconds_of_the_milliseconds(documents: list[dict[str, Any]]) -> None:
     assert {document["ts_ms"] // 1000 - document["ts"] for document in documents} == {0}
-
-
-def test_net_of_fees_is_null_in_every_funding_document(lives_of: Lives) -> None:
-    documents = [
-        msgspec.json.decode(msgspec.json.encode(document))
-        for life in lives_of(EventFamily.FUNDING, 3)[20_776]
-        for document in life.documents
-    ]
-    assert documents
-    assert all(
-        document["net_of_fees"] == {"pct_8h": None, "apr_pct": None} for document in documents
-    )

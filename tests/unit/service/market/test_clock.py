@@ -7,7 +7,6 @@ import httpx
 import pytest
 
 from toolkit.service import Config, Replay, running
-from toolkit.service.market.source import WALL_CLOCK
 
 NOW = 1_700_000_400
 
@@ -33,8 +32,3 @@ def test_without_a_fixed_time_the_date_is_the_machines(replay: Replay) -> None:
     with running(Config(replay, port=0)) as service:
         answer = httpx.get(service.base_url)
     assert before <= parsedate_to_datetime(answer.headers["date"]).timestamp() <= time.time()
-
-
-def test_the_wall_clock_does_not_stand() -> None:
-    assert WALL_CLOCK.fixed_at is None
-    assert abs(WALL_CLOCK.now() - time.time()) <= 2

@@ -4,28 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from pathlib import Path
 
 import httpx
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from tests import miniature
-from toolkit.client import Client
 from toolkit.errors import InputError
-from toolkit.intervals import Interval
-from toolkit.loader import Progress, sync
-from toolkit.market import EventFamily, Family, Leg
+from toolkit.market import Leg
 from toolkit.service import Bars, Clock, Config, running
 from toolkit.service.market.source import SettlementSeries, Whole
 from toolkit.service.problems import Problem
 from toolkit.service.transports.access import Capacity, Gate
-from toolkit.store import Store
-from toolkit.wire.listing import price_trajectories, spread_trajectories
 
 DATA = "/api/v1/data"
 DAY_S = 86_400
@@ -128,54 +121,6 @@ def test_a_capacity_that_is_none_is_refused(capacity: object) -> None:
     wrong = config(Held(), capacity=capacity)
     with pytest.raises(InputError, match=r"capacity: .* allowed: a whole number"), running(wrong):
         pass
-
-
-@pytest.mark.slow
-def test_a_loader_over_a_full_service_brings_every_row_once(tmp_path: Path) -> None:
-    """The one place is taken again and again while four workers load, until one was refused."""
-    source, waits, taken = Held(), [], []
-
-    def wait(seconds: float) -> None:
-        waits.append(seconds)
-        source.let_go.set()
-        time.sleep(seconds / 100)
-
-    def take_the_place(progress: Progress) -> None:
-        if progress.pages % 40 != 1 or len(taken) == 3:
-            return
-        source.hold()
-        day = Interval(start := miniature.START + len(taken) * DAY_S, start + DAY_S)
-        taken.append(others.submit(list, rival.event_pages(EventFamily.FUNDING, day)))
-        assert source.entered.wait(60)
-
-    with (
-        running(config(source, capacity=1, quota=1_000_000)) as service,
-        Client(service.base_url, "demo-pro", sleep=wait) as rival,
-        Client(service.base_url, "demo-free", sleep=wait) as client,
-        ThreadPoolExecutor(1) as others,
-    ):
-        listing = client.symbols()
-        wanted = [*price_trajectories(listing), *spread_trajectories(listing)]
-        store = Store(tmp_path / "rail.duckdb")
-        window = miniature.START, miniature.END
-        loaded = sync(client, store, wanted, Interval(*window), on_progress=take_the_place)
-        again = sync(client, store, wanted, Interval(*window))
-
-    assert [len(each.result()) for each in taken] == [1, 1, 1]
-    assert sum(1.0 <= seconds <= 1.25 for seconds in waits) >= 3
-    rows = miniature.rows()
-    held = store.counts(Interval(*window))
-    prices = {each: n for each, n in held.items() if each.family is Family.PRICE}
-    assert set(held) == set(wanted)
-    assert sum(prices.values()) == rows.height
-    assert sum(held.values()) == loaded.rows.new
-    assert loaded.rows.revised == 0
-    assert again.pages == again.rows.new == 0
-    for price in prices:
-        leg = str(price.buy)
-        exchange, _, market = leg.rpartition(".")
-        part = rows.filter(symbol=str(price.symbol), exchange=exchange, market=market).sort("ts")
-        assert store.series(price).select("ts", "price").equals(part.select("ts", "price")), price
 
 
 def ask_until_refused(base_url: str, stopping: threading.Event) -> list[object]:

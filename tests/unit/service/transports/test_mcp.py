@@ -123,13 +123,6 @@ def test_the_challenge_says_what_is_wrong_with_the_key(client: httpx.Client) -> 
     assert challenges == [realm + error for error in errors]
 
 
-def test_a_key_in_the_query_is_refused(client: httpx.Client) -> None:
-    answer = client.post("/mcp", params={"apikey": "demo-pro"}, json={"id": 5})
-    assert answer.status_code == 400
-    assert answer.json()["id"] == 5
-    assert answer.json()["error"]["data"]["code"] == "bad_request"
-
-
 def test_a_service_under_full_load_refuses_with_when_to_come_back() -> None:
     with serving(application(service(), gate=Gate(1, under_way=1))) as client:
         answer = client.post("/mcp", json={"id": 5}, headers=PRO)
