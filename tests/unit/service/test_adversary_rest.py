@@ -27,6 +27,7 @@ from toolkit.errors import InputError
 from toolkit.service import Clock, Config, Replay, Simulated, WebhookSettings, running
 
 NOW = 1_700_000_400  # as in conftest
+LOGGED_UNTIL = 1_795_046_400
 ALPHA = {"symbol": "BTC_USDT", "exchange": "ALPHA", "market": "spot"}
 PRICE = "/api/v1/data/history/price"
 
@@ -155,31 +156,42 @@ def test_fields_are_renamed_left_out_added_and_sent_in_another_unit_and_schemas_
     assert "data.get_price_history" not in tools
 
 
-@pytest.mark.slow
-def test_event_documents_carry_another_schema_id_and_other_names_and_pages_are_capped() -> None:
-    now = 1_795_046_400
-    rest = RestSwitches(
-        schema_ids={"svc.splash.v1": "svc.splash.v2"}, renamed_fields={"pct": "size"}, page_cap=5
-    )
+@pytest.fixture(scope="module")
+def logged() -> Iterator[httpx.Client]:
+    """A service of event logs whose switches a test sets."""
     config = Config(
-        Simulated(7), port=0, clock=Clock(fixed_at=now), application=adverse(Adversary(rest=rest))
+        Simulated(7), port=0, clock=Clock(fixed_at=LOGGED_UNTIL), application=adverse(control=True)
     )
-    window = {"start_time": now - 86_400, "end_time": now}
     with (
         running(config) as service,
         httpx.Client(
-            base_url=f"{service.base_url}/api/v1/data/", headers={"apikey": "demo-pro"}, timeout=60
+            base_url=service.base_url, headers={"apikey": "demo-pro"}, timeout=60
         ) as client,
     ):
-        first = client.get("history/splash-events", params=window).json()
-        second = client.get(
-            "history/splash-events", params=window | {"cursor": first["next_cursor"]}
-        )
-        schema = client.get("schemas").json()["tools"]["data.get_splash_events"]["document"]
+        yield client
+
+
+def splashes(client: httpx.Client, most: int = 1, **rest: object) -> list[dict[str, Any]]:
+    """The first pages of half a day of splash events, as the switches make them."""
+    assert client.put("/control/adversary", json={"rest": rest}).status_code == 200
+    query: dict[str, Any] = {"start_time": LOGGED_UNTIL - 43_200, "end_time": LOGGED_UNTIL}
+    pages: list[dict[str, Any]] = []
+    while len(pages) < most and (not pages or pages[-1]["has_more"]):
+        pages.append(client.get("/api/v1/data/history/splash-events", params=query).json())
+        query["cursor"] = pages[-1].get("next_cursor")
+    return pages
+
+
+@pytest.mark.slow
+def test_event_documents_carry_another_schema_id_and_other_names_and_pages_are_capped(logged):
+    named = {"schema_ids": {"svc.splash.v1": "svc.splash.v2"}, "renamed_fields": {"pct": "size"}}
+    first, second = splashes(logged, 2, **named, page_cap=5)
+    schema = logged.get("/api/v1/data/schemas").json()["tools"]["data.get_splash_events"][
+        "document"
+    ]
     assert {item["schema"] for item in first["items"]} == {"svc.splash.v2"}
     assert all("size" in item and "pct" not in item for item in first["items"])
-    assert len(first["items"]) == 5
-    assert len(second.json()["items"]) == 5
+    assert len(first["items"]) == len(second["items"]) == 5
     assert "svc.splash.v2" in str(schema)
     assert "size" in schema["properties"]
 
@@ -212,22 +224,17 @@ def test_a_reset_cuts_the_connection_inside_the_body(switched) -> None:
         switched(accidents=[{"kind": "reset"}]).get(PRICE, params=ALPHA)
 
 
-def test_a_truncated_body_is_half_of_it_as_if_it_were_all(switched) -> None:
+def test_a_truncated_body_is_half_of_it_as_if_it_were_all_and_a_slow_one_whole(switched) -> None:
     whole = switched().get(PRICE, params=ALPHA).content
     half = switched(accidents=[{"kind": "truncated"}]).get(PRICE, params=ALPHA)
-    assert half.status_code == 200
-    assert half.content == whole[: len(whole) // 2]
+    assert (half.status_code, half.content) == (200, whole[: len(whole) // 2])
+    slow = switched(accidents=[{"kind": "slow", "slow_s": 0.01}])
+    assert slow.get(PRICE, params=ALPHA).content == whole
 
 
 def test_a_web_page_comes_with_status_200(switched) -> None:
     answer = switched(accidents=[{"kind": "html"}]).get(PRICE, params=ALPHA)
     assert (answer.status_code, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")
-
-
-def test_a_slow_body_is_whole(switched) -> None:
-    whole = switched().get(PRICE, params=ALPHA).content
-    slow = switched(accidents=[{"kind": "slow", "slow_s": 0.01}])
-    assert slow.get(PRICE, params=ALPHA).content == whole
 
 
 def test_the_control_route_refuses_unknown_switches_and_changes_nothing(switched, controlled):
@@ -336,35 +343,16 @@ def test_decimal_numbers_are_text(switched) -> None:
     ("names", "shown"), [("cursor", {"next_cursor"}), ("more", {"has_more"}), ("neither", set())]
 )
 @pytest.mark.parametrize("pages", ["backwards", "rising"])
-def test_an_event_page_names_what_is_left_of_its_paging_fields(names, shown, pages) -> None:
-    adversary = Adversary(rest=RestSwitches(cursor_names=names, pages=pages, page_cap=3))
-    config = Config(
-        Simulated(7), port=0, clock=Clock(fixed_at=1_795_046_400), application=adverse(adversary)
-    )
-    window = {"start_time": 1_795_046_400 - 43_200, "end_time": 1_795_046_400}
-    with running(config) as service, httpx.Client(headers={"apikey": "demo-pro"}) as client:
-        answer = client.get(f"{service.base_url}/api/v1/data/history/splash-events", params=window)
-
-    times = [item["ts"] for item in answer.json()["items"]]
+def test_an_event_page_names_what_is_left_of_its_paging_fields(logged, names, shown, pages) -> None:
+    (page,) = splashes(logged, cursor_names=names, pages=pages, page_cap=3)
+    times = [item["ts"] for item in page["items"]]
     assert times == sorted(times, reverse=pages == "backwards")
-    assert set(answer.json()) == {"type", "items"} | shown
+    assert set(page) == {"type", "items"} | shown
 
 
-def test_a_log_that_is_oldest_first_is_so_from_page_to_page() -> None:
-    adversary = Adversary(rest=RestSwitches(pages="rising", page_cap=7))
-    config = Config(
-        Simulated(7), port=0, clock=Clock(fixed_at=1_795_046_400), application=adverse(adversary)
-    )
-    asked = {"start_time": 1_795_046_400 - 43_200, "end_time": 1_795_046_400}
-    found: list[int] = []
-    with running(config) as service, httpx.Client(headers={"apikey": "demo-pro"}) as client:
-        path = f"{service.base_url}/api/v1/data/history/splash-events"
-        answer = client.get(path, params=asked).json()
-        found += [item["ts_ms"] for item in answer["items"]]
-        while answer["has_more"]:
-            answer = client.get(path, params=asked | {"cursor": answer["next_cursor"]}).json()
-            found += [item["ts_ms"] for item in answer["items"]]
-
+def test_a_log_that_is_oldest_first_is_so_from_page_to_page(logged: httpx.Client) -> None:
+    pages = splashes(logged, 99, pages="rising", page_cap=7)
+    found = [item["ts_ms"] for page in pages for item in page["items"]]
     assert len(found) > 20
     assert found == sorted(found)
 
