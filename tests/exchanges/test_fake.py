@@ -11,14 +11,11 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-from urllib.error import HTTPError, URLError
-from urllib.parse import urlencode
-from urllib.request import Request, urlopen
+from urllib.request import urlopen
 
 import pytest
 
 from tests.exchanges.conftest import DAY, Clocked
-from tests.exchanges.fake import Fake
 from tests.exchanges.truth import LISTINGS, Listing, Truth
 from tests.forked import PYTHON
 from toolkit.market import Market
@@ -85,123 +82,6 @@ def test_no_minute_of_the_truth_depends_on_the_window_that_asks_for_it(days: int
             assert (whole[: len(part)] == part).all()
         late = truth.minutes(listing, start + 7_200, start + 7_260)
         assert [x[0] for x in late] == [x[120] for x in long]
-
-
-def ask(fake: Fake, place: str, **asked: Any) -> tuple[int, Any, Any]:
-    """The status, the headers and the JSON of an answer."""
-    post = json.dumps(asked).encode() if place.endswith("/info") else None
-    url = f"{fake.at}/{place}" + ("" if post else f"?{urlencode(asked)}")
-    try:
-        with urlopen(Request(url, post), timeout=5) as answer:
-            return answer.status, answer.headers, json.loads(answer.read())
-    except HTTPError as error:
-        with error:
-            return error.code, error.headers, error.read().decode()
-
-
-HOURS_2_000 = 1000 * (NOW // 60 * 60 - 2_880 * 60)  # two days before the open minute, in ms
-PAGES: dict[str, tuple[str, dict[str, Any], int, str]] = {
-    "Binance gives 500 where no limit is asked for": (
-        "api.binance.com/api/v3/klines",
-        {"symbol": "BTCUSDT", "interval": "1m", "startTime": HOURS_2_000},
-        500,
-        "first",
-    ),
-    "and at most 1,000": (
-        "api.binance.com/api/v3/klines",
-        {"symbol": "BTCUSDT", "interval": "1m", "startTime": HOURS_2_000, "limit": 5000},
-        1000,
-        "first",
-    ),
-    "Bybit cuts a window at its old end": (
-        "api.bybit.com/v5/market/kline",
-        {
-            "category": "linear",
-            "symbol": "BTCUSDT",
-            "interval": "1",
-            "start": HOURS_2_000,
-            "end": 1000 * NOW,
-            "limit": 1000,
-        },
-        1000,
-        "newest",
-    ),
-    "OKX gives 300, the newest": (
-        "www.okx.com/api/v5/market/history-candles",
-        {"instId": "BTC-USDT", "bar": "1m", "before": HOURS_2_000, "limit": 5000},
-        300,
-        "newest",
-    ),
-    "OKX has no `until`": (
-        "www.okx.com/api/v5/market/candles",
-        {"instId": "BTC-USDT-SWAP", "bar": "1m", "until": HOURS_2_000},
-        100,
-        "newest",
-    ),
-    "Kraken gives the last 720, whatever is asked for": (
-        "api.kraken.com/0/public/OHLC",
-        {"pair": "XXBTZUSD", "interval": 1, "since": HOURS_2_000 // 1000},
-        720,
-        "newest",
-    ),
-    "Kraken Futures gives 2,000 and says that there are more": (
-        "futures.kraken.com/api/charts/v1/trade/PF_XBTUSD/1m",
-        {"from": HOURS_2_000 // 1000, "to": NOW},
-        2000,
-        "first",
-    ),
-    "Hyperliquid has the last 5,000": (
-        "api.hyperliquid.xyz/info",
-        {"type": "candleSnapshot", "req": {"coin": "BTC", "interval": "1m", "startTime": 0}},
-        5000,
-        "newest",
-    ),
-    "KuCoin Futures gives 200, the first": (
-        "api-futures.kucoin.com/api/v1/kline/query",
-        {"symbol": "XBTUSDTM", "granularity": 1, "from": HOURS_2_000},
-        200,
-        "first",
-    ),
-}
-
-
-def stamps(told: Any) -> list[int]:
-    """When the rows of an answer start (s), in its order."""
-    while isinstance(told, dict):
-        told = next(x for x in (told.get(y) for y in INSIDE) if x is not None)
-    moments = [
-        int(row[0] if isinstance(row, list) else row.get("t", row.get("time"))) for row in told
-    ]
-    return [each // 1000 if each > 1 << 33 else each for each in moments]
-
-
-INSIDE = ("result", "list", "data", "candles", "XXBTZUSD")
-
-
-@pytest.mark.parametrize("said", PAGES)
-def test_a_page_of_bars_is_cut_where_and_how_its_exchange_does(fake: Clocked, said: str) -> None:
-    place, asked, most, kept = PAGES[said]
-    _, _, told = ask(fake, place, **asked)
-    found = stamps(told)
-    assert most * 0.93 < len(found) <= most
-    if "OKX" in said or "Bybit" in said:
-        assert found == sorted(found, reverse=True)
-    open_minute = NOW // 60 * 60
-    assert (
-        max(found) == open_minute if kept == "newest" else min(found) <= HOURS_2_000 // 1000 + 120
-    )
-
-
-def test_a_fake_that_is_gone_comes_back_at_its_address() -> None:
-    fake = Clocked(Truth())
-    place = "api.kraken.com/0/public/Time"
-    with fake:
-        at = fake.at
-    with pytest.raises(URLError):
-        ask(fake, place)
-    with fake:
-        assert fake.at == at
-        assert ask(fake, place)[2]["result"]["unixtime"] == NOW
 
 
 def test_it_serves_until_ctrl_c_on_the_wall_clock() -> None:

@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from email.utils import formatdate
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 from urllib.parse import parse_qsl, urlsplit
 
 from tests.exchanges.fake.binance import Binance, Mexc
@@ -27,24 +27,13 @@ from tests.exchanges.fake.venue import TooLongAgo, Trouble, Unknown, Venue
 from tests.exchanges.truth import Truth
 from tests.other_services.server import HANGS_UP, Answer, Question, serving
 
-__all__ = ["Fake", "Request", "Trouble"]
+__all__ = ["Fake", "Trouble"]
 
 VENUES: tuple[type[Venue], ...] = (
     *(Binance, Bybit, Okx, Kraken, Coinbase, Hyperliquid),
     *(Gate, Kucoin, Bitget, Deribit, Mexc),
 )
-KEPT_REQUESTS = 20_000
 HTML = b"<!DOCTYPE html><html><head><title>Just a moment...</title></head><body></body></html>"
-
-
-class Request(NamedTuple):
-    """A request that the fake got, at ``at_s`` of the tests' clock."""
-
-    at_s: float
-    exchange: str
-    method: str
-    url: str
-    asked: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -71,8 +60,7 @@ class Fake:
     ) -> None:
         self.now, self.at, self._port = now, "", port
         self.clock: Any = _Dated(now)
-        self.requests: list[Request] = []  # of the last ones
-        self._counted: Counter[tuple[str, int]] = Counter()
+        self.requests: list[str] = []  # by the name of the exchange
         self.trouble: dict[str, Trouble] = defaultdict(Trouble)
         self.truth = truth or Truth()
         venues = [each(self.truth, self.trouble[each.name]) for each in VENUES]
@@ -95,21 +83,12 @@ class Fake:
         return fake
 
     def __enter__(self) -> Self:
-        self._closing.clear()
         self.at = self._open.enter_context(serving(self, self._port))
-        self._port = int(self.at.rpartition(":")[2])  # entered again, it is at the same address
         self._open.callback(self._closing.set)  # before the server waits for its threads
         return self
 
     def __exit__(self, *_: object) -> None:
         self._open.close()
-
-    def per_minute(self, exchange: str | None = None) -> Counter[int]:
-        """Return how many requests came in each minute (its start, s), of one exchange or all."""
-        counts: Counter[int] = Counter()
-        for (name, minute), count in self._counted.items():
-            counts[minute] += count if exchange in {None, name} else 0
-        return +counts
 
     def answer(self, question: Question) -> Answer:
         """Answer a request: by what is wrong, by a saved file, or as the exchange does."""
@@ -119,10 +98,7 @@ class Fake:
         venue = self._venues.get(host)
         exchange = venue.name if venue else host
         with self._lock:
-            url = f"https://{host}{path}"
-            self._counted[exchange, int(self.now()) // 60 * 60] += 1
-            del self.requests[:-KEPT_REQUESTS]
-            self.requests.append(Request(self.now(), exchange, question.method, url, asked))
+            self.requests.append(exchange)
             trouble = self.trouble[exchange]
             refused = _refused(trouble, self.now()) if trouble.meets(path) else None
             if refused is None:
