@@ -18,7 +18,6 @@ A refusal of a question names the parameter that is missing and an example of it
 do not, which has them in a document of OpenAPI, nor do those of `opposite-unsaid`, which has them
 nowhere.
 
-What all of them keep: the paths below ``/api/v1/data``, both ways to send the key, HTTP 401 for a
-wrong one, 404 for what is planned only, and the clock in the header ``Date``. None of them has MCP,
-sockets, webhooks, plans or quotas.
+What all of them keep: the paths below ``/api/v1/data``, the key as a bearer's, HTTP 401 for a wrong
+one, and the clock in the header ``Date``. None of them has MCP, sockets, webhooks, plans or quotas.
 """

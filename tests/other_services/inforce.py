@@ -30,22 +30,15 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from tests.other_services.server import Answer, Question
-from tests.other_services.service import (
-    DAY_S,
-    Held,
-    OtherService,
-    Row,
-    promised_price,
-    required,
-    trajectory_of,
-    whole,
-)
+from tests.other_services.service import Held, OtherService, Row, trajectory_of, whole
 from tests.other_services.writing import decimal_text
-from toolkit.market import Family, Trajectory
+from toolkit.market import Family, Leg, Trajectory
 
 HOUR_S = 3_600
 SIDES = ("buy", "sell")
 RATES = ("buy_pct_h", "sell_pct_h", "diff_pct_h")
+PRICE = {"close": "price", "mark": "mark_price", "turnover": "volume"}
+SPREAD = {"buy": "buy_price", "sell": "sell_price", "diff_pct": "spread_pct"}
 UNITS = {
     "history/price": {"at": "s", "close": "quote", "mark": "quote", "turnover": "quote"},
     "history/spread": {"at": "s", "buy": "quote", "sell": "quote", "diff_pct": "percent"},
@@ -60,83 +53,56 @@ class InForce(OtherService):
     limit = limit_at_most = 300
 
     def fault(self, status: int, text: str) -> object:
-        """Return a code and the reason."""
         return {"error": {"code": CODES[status], "reason": text}}
 
     def schemas(self) -> object:
-        """Return the units, and what a rate is."""
         return {"units": UNITS, "numbers": "decimal text", "rates": "in_force"}
 
     def asked(self, family: Family, parameters: Mapping[str, str]) -> Trajectory:
-        """Read ``symbol`` and ``legs``, and a price as the interface document has it."""
-        if family is Family.PRICE:
-            return promised_price(parameters)
-        symbol = required(parameters, "symbol", "BTC_USDT")
-        legs = required(parameters, "legs", "KRAKEN.spot,COINBASE.spot").split(",")
+        symbol = self.required(parameters, "symbol", "BTC_USDT")
+        legs = self.required(parameters, "legs", "KRAKEN.spot,COINBASE.spot").split(",")
         return trajectory_of(family, symbol, legs)
 
     def own_rows(self, trajectory: Trajectory, rows: Sequence[Row]) -> Sequence[Row]:
-        """Return an hour of rates in force per row of funding; other rows as they are."""
         return in_force(rows) if trajectory.family is Family.FUNDING else rows
 
     def record(self, family: Family, row: Row) -> object:
-        """Return a row with its numbers as text."""
-        if family is Family.PRICE:
-            names = {"close": "price", "mark": "mark_price", "turnover": "volume"}
-        elif family is Family.SPREAD:
-            names = {"buy": "buy_price", "sell": "sell_price", "diff_pct": "spread_pct"}
-        else:
+        if family is Family.FUNDING:
             return {"at": row["ts"], **dict(zip(RATES, _rates(row), strict=True))}
-        return {"at": row["ts"], **{name: decimal_text(row[of]) for name, of in names.items()}}
+        return _numbers(PRICE if family is Family.PRICE else SPREAD, row)
 
     def history(self, trajectory: Trajectory, held: Held, question: Question) -> Answer:
-        """Return a page with the rows before ``end_time``, newest first."""
-        limit = min(max(whole(question.parameters, "limit", self.limit), 1), self.limit_at_most)
-        places = held.before(whole(question.parameters, "end_time", 1 << 62), limit)
-        body: dict[str, object] = {
-            "series": trajectory.family,
-            "points": [held.records[place] for place in reversed(places)],
-        }
-        if places:
-            body["next_end_time"] = held.ts[places.start]
-        return Answer(body)
+        end = whole(question.parameters, "end_time", 1 << 62)
+        places = held.before(end, self.size(question.parameters))
+        points = [held.records[place] for place in reversed(places)]
+        further = {"next_end_time": held.ts[places.start]} if places else {}
+        return Answer({"series": trajectory.family, "points": points, **further})
 
-    def symbols(self, question: Question) -> Answer:
-        """Return each leg of each symbol as text."""
-        found = self.found_symbols(question).items()
-        return Answer(
-            {"instruments": [f"{symbol}@{leg}" for symbol, legs in found for leg in legs]}
-        )
+    def symbols(self, found: Mapping[str, Sequence[Leg]]) -> object:
+        return {"instruments": [f"{pair}@{leg}" for pair, legs in found.items() for leg in legs]}
 
-    def activity(self, question: Question) -> Answer:
-        """Return the events of a day by family."""
-        del question
-        counts = self.event_counts(DAY_S).items()
-        return Answer({"points": [{"family": name, "events": count} for name, count in counts]})
+    def activity(self, counts: Mapping[str, int]) -> object:
+        return {"points": [{"family": name, "events": n} for name, n in counts.items()]}
 
-    def open_spreads(self, question: Question) -> Answer:
-        """Return the newest rows with their symbol and legs."""
-        del question
+    def open_spreads(self) -> object:
         found = []
         for trajectory, row in self.newest_spreads():
             buy, sell = map(str, trajectory.legs)
-            names = {"buy": "buy_price", "sell": "sell_price", "diff_pct": "spread_pct"}
-            numbers = {name: decimal_text(row[of]) for name, of in names.items()}
             legs = {"symbol": str(trajectory.symbol), "buy_leg": buy, "sell_leg": sell}
-            found.append({**legs, "at": row["ts"], **numbers})
-        return Answer({"points": found})
+            found.append({**legs, **_numbers(SPREAD, row)})
+        return {"points": found}
 
-    def rates(self, question: Question) -> Answer:
-        """Return the rates in force in percent per hour, each with its instrument."""
-        del question
-        return Answer(
-            {
-                "points": [
-                    {"instrument": f"{symbol}@{leg}", "pct_h": _pct_h(row["rate"], row["hours"])}
-                    for symbol, leg, row in self.newest_rates()
-                ]
-            }
-        )
+    def rates(self) -> object:
+        return {
+            "points": [
+                {"instrument": f"{symbol}@{leg}", "pct_h": _pct_h(row["rate"], row["hours"])}
+                for symbol, leg, row in self.newest_rates()
+            ]
+        }
+
+
+def _numbers(names: Mapping[str, str], row: Row) -> dict[str, object]:
+    return {"at": row["ts"], **{name: decimal_text(row[of]) for name, of in names.items()}}
 
 
 def in_force(rows: Sequence[Row]) -> list[Row]:

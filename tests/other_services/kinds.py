@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
+from pathlib import Path
 
 from tests.other_services.data import Data
 from tests.other_services.inforce import InForce
@@ -14,6 +15,7 @@ from tests.other_services.opposite import Opposite
 from tests.other_services.rows import Rows
 from tests.other_services.server import serving
 from tests.other_services.service import OtherService
+from toolkit.wire.profile.user_profile import UserProfile
 
 KINDS: Mapping[str, Callable[[Data], OtherService]] = {
     "nested": Nested,
@@ -36,3 +38,13 @@ def running_other(kind: str, data: Data) -> AbstractContextManager[str]:
     True
     """
     return serving(KINDS[kind](data))
+
+
+def profile_of(kind: str) -> Path:
+    """Return the file by which the tests load a kind."""
+    return Path(__file__).with_name(f"{kind.partition('-')[0]}.toml")
+
+
+def users(text: str) -> UserProfile:
+    """Return the profile of a user's file with this text."""
+    return UserProfile.parsed(Path("mine.toml"), text)

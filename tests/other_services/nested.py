@@ -29,26 +29,15 @@ What it departs from: times that are no Unix seconds, exchanges in lower case in
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 from tests.other_services.server import Answer, Question
-from tests.other_services.service import (
-    DAY_S,
-    Held,
-    OtherService,
-    Refused,
-    Row,
-    promised_price,
-    required,
-    trajectory_of,
-    whole,
-)
-from tests.other_services.writing import decimal_text, iso, seconds
+from tests.other_services.service import Held, OtherService, Row, moment, trajectory_of, whole
+from tests.other_services.writing import decimal_text, iso
 from toolkit.market import Family, Leg, Trajectory
 
-MARKETS = {"spot": "SPOT", "futures": "PERP", "dex": "DEX"}
 STATES = {"open": "OPEN", "closed": "CLOSED"}
 BPS_OF_PERCENT = 100
 PER_YEAR_OF_PCT_8H = Fraction(8_760, 8 * 100)
@@ -58,88 +47,65 @@ PER_YEAR_OF_PCT_8H = Fraction(8_760, 8 * 100)
 class Nested(OtherService):
     """A service of the kind `nested`."""
 
+    markets: Mapping[str, str] = {"spot": "SPOT", "futures": "PERP", "dex": "DEX"}
+
     def fault(self, status: int, text: str) -> object:
-        """Return the errors in a list beside an empty result."""
         return {"result": None, "errors": [{"detail": text, "http": status}]}
 
     def asked(self, family: Family, parameters: Mapping[str, str]) -> Trajectory:
-        """Read ``key``, or what the interface document promises of prices."""
-        if family is Family.PRICE and "symbol" in parameters:
-            return promised_price(parameters)
-        legs_of_it = "KRAKEN:SPOT" if family is Family.PRICE else "KRAKEN:SPOT|COINBASE:PERP"
-        symbol, *legs = required(parameters, "key", f"BTC_USDT|{legs_of_it}").split("|")
-        words = {word: market for market, word in MARKETS.items()}
-        read = []
-        for leg in legs:
-            exchange, _, word = leg.partition(":")
-            if word not in words:
-                raise Refused(400, f"the key has no market {word!r}")
-            read.append(f"{exchange}.{words[word]}")
-        return trajectory_of(family, symbol, read)
+        example = "KRAKEN:SPOT" if family is Family.PRICE else "KRAKEN:SPOT|COINBASE:PERP"
+        symbol, *legs = self.required(parameters, "key", f"BTC_USDT|{example}").split("|")
+        return trajectory_of(family, symbol, map(self.read_leg, legs))
 
     def record(self, family: Family, row: Row) -> object:
-        """Nest a row, with its numbers as text."""
         ts = iso(row["ts"])
         if family is Family.PRICE:
             prices = {"last": decimal_text(row["price"]), "mark": decimal_text(row["mark_price"])}
             return {"t": {"open": ts}, "px": prices, "vol": decimal_text(row["volume"])}
         if family is Family.SPREAD:
             return {"t": {"open": ts}, **_spread(row)}
-        edge = decimal_text(row["differential_pct_8h"], PER_YEAR_OF_PCT_8H)
+        names = {"rate": "rate", "hours": "interval_hours"}
         legs = {
-            side: {
-                "rate": decimal_text(row[f"{side}_rate"]),
-                "hours": decimal_text(row[f"{side}_interval_hours"]),
-            }
+            side: {name: decimal_text(row[f"{side}_{of}"]) for name, of in names.items()}
             for side in ("buy", "sell")
         }
+        edge = decimal_text(row["differential_pct_8h"], PER_YEAR_OF_PCT_8H)
         return {"t": {"settled": ts}, "legs": legs, "edge": {"per_year": edge}}
 
     def history(self, trajectory: Trajectory, held: Held, question: Question) -> Answer:
-        """Return a page with the rows before a moment, newest first."""
         del trajectory
-        limit = whole(question.parameters, "limit", self.limit)
-        places = held.before(_before(question.parameters), min(max(limit, 1), self.limit_at_most))
+        of = question.parameters
+        before = moment(of, "before", whole(of, "end_time", 1 << 62))
+        places = held.before(before, self.size(of))
         page: dict[str, object] = {}
         if places and places.start > 0:
             oldest = held.ts[places.start]
             page = {"before": iso(oldest), "next_end_time": oldest}
-        return _result([held.records[place] for place in reversed(places)], page)
+        return Answer(_result([held.records[place] for place in reversed(places)], page))
 
-    def symbols(self, question: Question) -> Answer:
-        """Return a list of pairs, each with its places."""
+    def symbols(self, found: Mapping[str, Sequence[Leg]]) -> object:
         return _result(
-            [
-                {"pair": symbol, "places": [_place(leg) for leg in legs]}
-                for symbol, legs in self.found_symbols(question).items()
-            ]
+            [{"pair": pair, "places": [*map(self._place, legs)]} for pair, legs in found.items()]
         )
 
-    def activity(self, question: Question) -> Answer:
-        """Return a list of families with the events of a day."""
-        del question
-        counts = self.event_counts(DAY_S)
+    def activity(self, counts: Mapping[str, int]) -> object:
         return _result([{"family": name, "day": str(count)} for name, count in counts.items()])
 
-    def open_spreads(self, question: Question) -> Answer:
-        """Return the newest rows, each with its pair and the places of its legs."""
-        del question
+    def open_spreads(self) -> object:
         found = []
         for trajectory, row in self.newest_spreads():
             item = _spread(row)
             for side, leg in zip(("buy", "sell"), trajectory.legs, strict=True):
-                item["legs"][side] |= _place(leg)
+                item["legs"][side] |= self._place(leg)
             found.append({"pair": str(trajectory.symbol), "t": {"open": iso(row["ts"])}, **item})
         return _result(found)
 
-    def rates(self, question: Question) -> Answer:
-        """Return the rates with their hours, each with its pair and place."""
-        del question
+    def rates(self) -> object:
         return _result(
             [
                 {
                     "pair": symbol,
-                    **_place(leg),
+                    **self._place(leg),
                     "t": {"settled": iso(row["ts"])},
                     "now": {"rate": decimal_text(row["rate"]), "hours": decimal_text(row["hours"])},
                 }
@@ -148,11 +114,10 @@ class Nested(OtherService):
         )
 
     def document(self, event: Row) -> bytes:
-        """Write a document of its own: nested, decimal text, ISO times."""
         legs = {
-            side: _place(Leg.parse(f"{event[f'{side}_exchange']}.{event[f'{side}_market']}"))
+            side: self._place(Leg.parse(f"{event[f'{side}_exchange']}.{event[f'{side}_market']}"))
             for side in ("buy", "sell")
-            if event.get(f"{side}_exchange")
+            if event[f"{side}_exchange"]
         }
         size = {
             "bps": decimal_text(event["magnitude_pct"], BPS_OF_PERCENT),
@@ -172,23 +137,12 @@ class Nested(OtherService):
             }
         ).encode()
 
-
-def _before(parameters: Mapping[str, str]) -> float:
-    """Return the moment (s) that rows have to be older than; without one, all of them."""
-    if "before" not in parameters:
-        return whole(parameters, "end_time", 1 << 62)
-    try:
-        return seconds(parameters["before"])
-    except ValueError as error:
-        raise Refused(400, "before has to be an ISO 8601 time with a zone") from error
+    def _place(self, leg: Leg) -> dict[str, str]:
+        return {"venue": leg.exchange.lower(), "kind": self.markets[leg.market.value]}
 
 
-def _result(data: object, page: object = None) -> Answer:
-    return Answer({"result": {"data": data, "page": page or {}}})
-
-
-def _place(leg: Leg) -> dict[str, str]:
-    return {"venue": leg.exchange.lower(), "kind": MARKETS[leg.market.value]}
+def _result(data: object, page: object = None) -> object:
+    return {"result": {"data": data, "page": page or {}}}
 
 
 def _spread(row: Row) -> dict[str, Any]:

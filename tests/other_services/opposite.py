@@ -25,21 +25,12 @@ on as it is, with the sizes of its data.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tests.other_services.data import Data
 from tests.other_services.server import Answer, Question
-from tests.other_services.service import (
-    DAY_S,
-    Held,
-    OtherService,
-    Row,
-    promised_price,
-    required,
-    trajectory_of,
-    whole,
-)
+from tests.other_services.service import Held, OtherService, Row, whole
 from toolkit.market import Family, Leg, Trajectory
 
 FIGURES = {Family.SPREAD: "premium_pct", Family.FUNDING: "advantage_pct_8h"}
@@ -54,41 +45,26 @@ MEANING = "short the first leg and long the second leg earns"
 class Opposite(OtherService):
     """A service of the kind `opposite`, ``said`` where it states signs and parameters."""
 
-    limit = 200
-    limit_at_most = 2_000
+    limit, limit_at_most = 200, 2_000
+    symbol, legs = "symbol", ("first", "second")
 
     def __init__(self, data: Data, *, said: bool = True) -> None:
         super().__init__(data)
-        self._said = said
+        self.named = said
 
     def fault(self, status: int, text: str) -> object:
-        """Return the message beside the status."""
         return {"message": text, "status": status}
 
     def schemas(self) -> object:
-        """Return the unit of each field, and what a positive figure means where that is said."""
         found: dict[str, Any] = {}
         for family, units in UNITS.items():
             fields: dict[str, Any] = {name: {"unit": unit} for name, unit in units.items()}
-            if self._said and family in list(FIGURES):
+            if self.named and family in list(FIGURES):
                 fields[FIGURES[Family(family)]]["positive_means"] = MEANING
             found[family] = {"fields": fields, "key": ["time"]}
         return {"histories": found, "paging": "end_time is included; send next_end_time"}
 
-    def asked(self, family: Family, parameters: Mapping[str, str]) -> Trajectory:
-        """Read ``symbol``, ``first`` and ``second``, and a price as the document has it."""
-        if family is Family.PRICE:
-            return promised_price(parameters)
-        if not self._said:
-            legs = [parameters.get(side, "") for side in ("first", "second")]
-            symbol = parameters.get("symbol")
-        else:
-            symbol = required(parameters, "symbol", "BTC_USDT")
-            legs = [required(parameters, side, "KRAKEN:spot") for side in ("first", "second")]
-        return trajectory_of(family, symbol, [leg.replace(":", ".") for leg in legs])
-
     def record(self, family: Family, row: Row) -> object:
-        """Return a price, or the turned figure alone."""
         if family is Family.PRICE:
             prices = {"price": row["price"], "mark": row["mark_price"], "volume": row["volume"]}
             return {"time": row["ts"], **prices}
@@ -96,51 +72,38 @@ class Opposite(OtherService):
         return {"time": row["ts"], FIGURES[family]: _turned(row[name])}
 
     def history(self, trajectory: Trajectory, held: Held, question: Question) -> Answer:
-        """Return a page with the newest rows up to ``end_time``, its oldest first."""
-        limit = min(max(whole(question.parameters, "limit", self.limit), 1), self.limit_at_most)
         end = whole(question.parameters, "end_time", self.clock.now())
-        places = held.before(end + 1, limit)
+        places = held.before(end + 1, self.size(question.parameters))
         further = held.ts[places.start] - 1 if places and places.start > 0 else None
         points = [held.records[place] for place in places]
         head = {"type": f"{trajectory.family}_page", "symbol": str(trajectory.symbol)}
         return Answer({**head, "points": points, "next_end_time": further})
 
-    def symbols(self, question: Question) -> Answer:
-        """Return the markets by symbol and exchange."""
-        found: dict[str, dict[str, list[str]]] = {}
-        for symbol, legs in self.found_symbols(question).items():
+    def symbols(self, found: Mapping[str, Sequence[Leg]]) -> object:
+        listed: dict[str, dict[str, list[str]]] = {}
+        for symbol, legs in found.items():
             for leg in legs:
-                markets = found.setdefault(symbol, {}).setdefault(leg.exchange, [])
+                markets = listed.setdefault(symbol, {}).setdefault(leg.exchange, [])
                 markets.append(leg.market.value)
-        return Answer(found)
+        return listed
 
-    def activity(self, question: Question) -> Answer:
-        """Return the events of a day by family."""
-        del question
-        return Answer({"events_24h": self.event_counts(DAY_S)})
+    def activity(self, counts: Mapping[str, int]) -> object:
+        return {"events_24h": counts}
 
-    def open_spreads(self, question: Question) -> Answer:
-        """Return the turned spreads by symbol."""
-        del question
+    def open_spreads(self) -> object:
         found: dict[str, list[object]] = {}
         for trajectory, row in self.newest_spreads():
-            first, second = map(_leg, trajectory.legs)
+            first, second = map(self.leg_text, trajectory.legs)
             item = {"first": first, "second": second, "premium_pct": _turned(row["spread_pct"])}
             found.setdefault(str(trajectory.symbol), []).append(item)
-        return Answer({"spreads": found})
+        return {"spreads": found}
 
-    def rates(self, question: Question) -> Answer:
-        """Return the rates by symbol and leg, fractions per interval."""
-        del question
+    def rates(self) -> object:
         found: dict[str, dict[str, object]] = {}
         for symbol, leg, row in self.newest_rates():
             rate = {"rate": row["rate"], "hours": row["hours"], "since": row["ts"]}
-            found.setdefault(symbol, {})[_leg(leg)] = rate
-        return Answer({"rates": found})
-
-
-def _leg(leg: Leg) -> str:
-    return f"{leg.exchange}:{leg.market.value}"
+            found.setdefault(symbol, {})[self.leg_text(leg)] = rate
+        return {"rates": found}
 
 
 def _turned(value: float | None) -> float | None:

@@ -11,7 +11,7 @@ What differs:
   rate is per interval, the differential per 8 h.
 - The legs of a spread and of funding are ``pair=BTC_USDT&buy=KRAKEN/spot&sell=COINBASE/spot``.
 - The cursor of the next page is in the response's header ``X-Mark``. It is sent back in the header
-  ``X-Continue-At``, or as the parameter ``continue_at``. Without it there is no further page.
+  ``X-Continue-At``. Without it there is no further page.
 - A page has exactly ``limit`` rows: 50 by default. A limit above 500 is refused.
 - ``end_time`` (s) is included.
 - Listing and snapshots are arrays of arrays: ``["BTC_USDT", "KRAKEN", "spot"]``.
@@ -34,14 +34,12 @@ from collections.abc import Mapping, Sequence
 
 from tests.other_services.server import Answer, Question
 from tests.other_services.service import (
-    DAY_S,
+    ROOT,
     Held,
     OtherService,
     Refused,
     Row,
-    promised_price,
     read_cursor,
-    trajectory_of,
     whole,
     write_cursor,
 )
@@ -65,36 +63,25 @@ COLUMNS = {
 class Rows(OtherService):
     """A service of the kind `rows`."""
 
-    limit = 50
-    limit_at_most = 500
+    limit, limit_at_most = 50, 500
+    named = False
+    between = "/"
 
     def fault(self, status: int, text: str) -> object:
-        """Return the message by position as well."""
         return ["refused", status, text]
 
     def schemas(self) -> object:
-        """Return the columns by position, each with its unit."""
         return [{"of": path, "columns": columns} for path, columns in COLUMNS.items()]
 
-    def asked(self, family: Family, parameters: Mapping[str, str]) -> Trajectory:
-        """Read ``pair``, ``buy`` and ``sell``, and a price as the interface document has it."""
-        if family is Family.PRICE:
-            return promised_price(parameters)
-        legs = [parameters.get(side, "").replace("/", ".") for side in ("buy", "sell")]
-        return trajectory_of(family, parameters.get("pair"), legs)
-
     def openapi(self) -> object:
-        """Return the parameters of spreads and of funding, which no refusal names."""
         examples = {"pair": "BTC_USDT", "buy": "KRAKEN/spot", "sell": "COINBASE/futures"}
         parameters = [
             {"name": name, "in": "query", "required": True, "example": example}
             for name, example in examples.items()
         ]
-        paths = [f"/api/v1/data/history/{family}" for family in ("spread", "funding")]
-        return {
-            "openapi": "3.1.0",
-            "paths": {p: {"get": {"parameters": parameters}} for p in paths},
-        }
+        asked = {"get": {"parameters": parameters}}
+        paths = {f"{ROOT}history/{family}": asked for family in ("spread", "funding")}
+        return {"openapi": "3.1.0", "paths": paths}
 
     def own_rows(self, trajectory: Trajectory, rows: Sequence[Row]) -> Sequence[Row]:
         """Return the rows with their times in ms: a tie gets one ms more than the row before."""
@@ -107,7 +94,6 @@ class Rows(OtherService):
         return found
 
     def record(self, family: Family, row: Row) -> object:
-        """Return the values of a row by position."""
         if family is Family.PRICE:
             numbers = [decimal_text(row[name]) for name in ("price", "mark_price", "volume")]
             return [row["ts_ms"], *numbers]
@@ -121,14 +107,11 @@ class Rows(OtherService):
         ]
 
     def history(self, trajectory: Trajectory, held: Held, question: Question) -> Answer:
-        """Return a page: the newest rows up to ``end_time``, or those after the cursor's place."""
-        parameters = question.parameters
-        limit = whole(parameters, "limit", self.limit)
+        limit = whole(question.parameters, "limit", self.limit)
         if not 1 <= limit <= self.limit_at_most:
             raise Refused(400, f"limit is 1 to {self.limit_at_most}")
-        end = whole(parameters, "end_time", self.clock.now())
-        of = str(trajectory)
-        mark = question.headers.get("x-continue-at", parameters.get("continue_at"))
+        end = whole(question.parameters, "end_time", self.clock.now())
+        of, mark = str(trajectory), question.headers.get("x-continue-at")
         last = bisect_left(held.ts, end + 1) if mark is None else read_cursor(mark, of)
         first = max(last - limit, 0)
         headers = {}
@@ -137,44 +120,26 @@ class Rows(OtherService):
             headers["X-Next-End-Time"] = str(held.ts[first])
         return Answer(held.records[first:last][::-1], headers=headers)
 
-    def symbols(self, question: Question) -> Answer:
-        """Return symbol, exchange and market of each leg."""
-        found = self.found_symbols(question).items()
-        return Answer(
-            [[symbol, leg.exchange, leg.market.value] for symbol, legs in found for leg in legs]
-        )
+    def symbols(self, found: Mapping[str, Sequence[Leg]]) -> object:
+        return [[pair, leg.exchange, leg.market] for pair, legs in found.items() for leg in legs]
 
-    def activity(self, question: Question) -> Answer:
-        """Return each family with its events of a day."""
-        del question
-        return Answer([list(count) for count in self.event_counts(DAY_S).items()])
+    def activity(self, counts: Mapping[str, int]) -> object:
+        return [*counts.items()]
 
-    def open_spreads(self, question: Question) -> Answer:
-        """Return symbol, both legs, time, both prices and the spread."""
-        del question
-        return Answer(
+    def open_spreads(self) -> object:
+        return [
+            [str(each.symbol), *map(self.leg_text, each.legs), row["ts_ms"], *_spread(row)]
+            for each, row in self.newest_spreads()
+        ]
+
+    def rates(self) -> object:
+        return [
             [
-                [str(each.symbol), *map(_leg, each.legs), row["ts_ms"], *_spread(row)]
-                for each, row in self.newest_spreads()
+                *(symbol, self.leg_text(leg), row["ts"] * 1_000),
+                *(decimal_text(row["rate"], BASIS_OF_FRACTION), row["hours"]),
             ]
-        )
-
-    def rates(self, question: Question) -> Answer:
-        """Return symbol, leg, time (ms), rate and hours."""
-        del question
-        return Answer(
-            [
-                [
-                    *(symbol, _leg(leg), row["ts"] * 1_000),
-                    *(decimal_text(row["rate"], BASIS_OF_FRACTION), row["hours"]),
-                ]
-                for symbol, leg, row in self.newest_rates()
-            ]
-        )
-
-
-def _leg(leg: Leg) -> str:
-    return f"{leg.exchange}/{leg.market.value}"
+            for symbol, leg, row in self.newest_rates()
+        ]
 
 
 def _spread(row: Row) -> list[str | None]:

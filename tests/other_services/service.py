@@ -11,13 +11,15 @@ import binascii
 import json
 from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from operator import itemgetter
 from typing import Any
 
 from tests.other_services.data import BAR_S, Data
 from tests.other_services.server import API_KEY, Answer, Question
+from tests.other_services.writing import seconds
 from toolkit.errors import InputError
 from toolkit.market import Family, Leg, Market, Trajectory
 from toolkit.service.market.source import Clock
@@ -26,7 +28,7 @@ Row = Mapping[str, Any]
 
 ROOT = "/api/v1/data/"
 DAY_S = 86_400
-WINDOW_S, ARCHIVE_S = 7 * DAY_S, 30 * DAY_S
+WINDOW_S = 7 * DAY_S
 EVENT_LIMIT, EVENT_LIMIT_AT_MOST = 200, 500
 FAMILIES = ("spread", "splash", "funding")
 
@@ -73,6 +75,15 @@ class OtherService(ABC):
     newest_first = True
     """Of the event logs."""
 
+    symbol, leg, legs = "pair", "leg", ("buy", "sell")
+    """The parameters that name a trajectory."""
+    named = True
+    """Whether the refusal of a question names the parameter that is missing."""
+    between = ":"
+    """What is between the exchange and the market of a leg."""
+    markets: Mapping[str, str] = {market.value: market.value for market in Market}
+    """The kind's word for each market."""
+
     def __init__(self, data: Data) -> None:
         self._data = data
         self._held: dict[Trajectory, Held] = {}
@@ -87,59 +98,50 @@ class OtherService(ABC):
     def answer(self, question: Question) -> Answer:
         """Return the answer to a question, in the kind's own shape also where it is refused."""
         try:
-            _check_key(question.headers)
-            return self._route(question.path)(question)
+            found = self._found(question)
         except Refused as refusal:
             return Answer(self.fault(refusal.status, refusal.text), refusal.status)
+        return found if isinstance(found, Answer) else Answer(found)
 
-    def _route(self, path: str) -> Callable[[Question], Answer]:
-        if path == "/openapi.json" and (document := self.openapi()) is not None:
-            return lambda _: Answer(document)
-        route = self.routes.get(path.removeprefix(ROOT))
-        if not path.startswith(ROOT) or route is None:
-            raise Refused(404, f"there is nothing at {path}")
-        return route
-
-    @cached_property
-    def routes(self) -> Mapping[str, Callable[[Question], Answer]]:
-        """Return what answers at each path below ``/api/v1/data/``."""
-        logs = {f"history/{family}-events": self._log_of(family) for family in FAMILIES}
-        histories = {f"history/{family}": self._history_of(family) for family in Family}
-        return (
-            logs
-            | histories
-            | {
-                "schemas": self._schemas,
-                "symbols/search": self.symbols,
-                "event-activity": self.activity,
-                "dashboards/spread": self.open_spreads,
-                "dashboards/funding-overview": self.rates,
-            }
-        )
-
-    def _schemas(self, question: Question) -> Answer:
-        found = self.schemas()
+    def _found(self, question: Question) -> object:
+        if question.headers.get("authorization") != f"Bearer {API_KEY}":
+            raise Refused(401, "this key is not valid")
+        route = self.routes.get(question.path)
+        found = None if route is None else route(question)
         if found is None:
             raise Refused(404, f"there is nothing at {question.path}")
-        return Answer(found)
+        return found
+
+    @cached_property
+    def routes(self) -> Mapping[str, Callable[[Question], object]]:
+        """Return what answers at each path, with None for nothing."""
+        logs = {f"history/{family}-events": partial(self.events, family) for family in FAMILIES}
+        histories = {f"history/{family}": partial(self._history, family) for family in Family}
+        routes: dict[str, Callable[[Question], object]] = {
+            **logs,
+            **histories,
+            "schemas": lambda _: self.schemas(),
+            "symbols/search": lambda question: self.symbols(self._found_symbols(question)),
+            "event-activity": lambda _: self.activity(self._event_counts()),
+            "dashboards/spread": lambda _: self.open_spreads(),
+            "dashboards/funding-overview": lambda _: self.rates(),
+        }
+        below = {f"{ROOT}{path}": route for path, route in routes.items()}
+        return {**below, "/openapi.json": lambda _: self.openapi()}
 
     def openapi(self) -> object:
         """Return a document of OpenAPI, None where the kind has none."""
         return None
 
-    def _log_of(self, family: str) -> Callable[[Question], Answer]:
-        return lambda question: self.events(family, question)
-
-    def _history_of(self, family: Family) -> Callable[[Question], Answer]:
-        def answer(question: Question) -> Answer:
-            trajectory = self.asked(family, question.parameters)
-            listed = self.listing.get(str(trajectory.symbol), ())
-            for leg in trajectory.legs:
-                if leg not in listed:
-                    raise Refused(404, f"{trajectory.symbol} is not traded at {leg}")
-            return self.history(trajectory, self.held(trajectory), question)
-
-        return answer
+    def _history(self, family: Family, question: Question) -> Answer:
+        promised = family is Family.PRICE and "symbol" in question.parameters
+        asked = promised_price if promised else partial(self.asked, family)
+        trajectory = asked(question.parameters)
+        listed = self.listing.get(str(trajectory.symbol), ())
+        for leg in trajectory.legs:
+            if leg not in listed:
+                raise Refused(404, f"{trajectory.symbol} is not traded at {leg}")
+        return self.history(trajectory, self.held(trajectory), question)
 
     @abstractmethod
     def fault(self, status: int, text: str) -> object:
@@ -149,9 +151,36 @@ class OtherService(ABC):
         """Return units, signs and keys in the kind's own words, None where it has no such path."""
         return None
 
-    @abstractmethod
     def asked(self, family: Family, parameters: Mapping[str, str]) -> Trajectory:
         """Return the trajectory that a question names, or refuse it."""
+        names = (self.leg,) if family is Family.PRICE else self.legs
+        example = f"KRAKEN{self.between}{self.markets['spot']}"
+        legs = [self.required(parameters, name, example) for name in names]
+        symbol = self.required(parameters, self.symbol, "BTC_USDT")
+        return trajectory_of(family, symbol, map(self.read_leg, legs))
+
+    def required(self, parameters: Mapping[str, str], name: str, such_as: str) -> str:
+        """Return a parameter, or refuse the question, by its name and an example if `named`."""
+        if name in parameters:
+            return parameters[name]
+        missing = f"the parameter {name} is missing, such as {such_as}"
+        raise Refused(400, missing if self.named else "no such trajectory")
+
+    def leg_text(self, leg: Leg) -> str:
+        """Write a leg as the kind does."""
+        return f"{leg.exchange}{self.between}{self.markets[leg.market.value]}"
+
+    def read_leg(self, text: str) -> str:
+        """Read a leg as the kind writes it."""
+        exchange, _, word = text.partition(self.between)
+        markets = {word: market for market, word in self.markets.items()}
+        if word not in markets:
+            raise Refused(400, f"{text!r} is not a leg")
+        return f"{exchange}.{markets[word]}"
+
+    def size(self, parameters: Mapping[str, str], name: str = "limit") -> int:
+        """Return the rows of a page: as many as are asked for, at most those that are given."""
+        return min(max(whole(parameters, name, self.limit), 1), self.limit_at_most)
 
     @abstractmethod
     def record(self, family: Family, row: Row) -> object:
@@ -162,20 +191,21 @@ class OtherService(ABC):
         """Return a page of a trajectory."""
 
     @abstractmethod
-    def symbols(self, question: Question) -> Answer:
-        """Return the symbols that contain ``q``, at most ``limit``, with their legs."""
+    def symbols(self, found: Mapping[str, Sequence[Leg]]) -> object:
+        """Return the legs of the symbols that were found."""
 
-    @abstractmethod
-    def activity(self, question: Question) -> Answer:
-        """Return how many events there were lately."""
+    def activity(self, counts: Mapping[str, int]) -> object:
+        """Return how many events of each family there were in a day."""
+        del counts
+        return None
 
-    @abstractmethod
-    def open_spreads(self, question: Question) -> Answer:
+    def open_spreads(self) -> object:
         """Return the newest row of each spread."""
+        return None
 
-    @abstractmethod
-    def rates(self, question: Question) -> Answer:
+    def rates(self) -> object:
         """Return the rate in force of each leg."""
+        return None
 
     @cached_property
     def listing(self) -> Mapping[str, Sequence[Leg]]:
@@ -185,7 +215,7 @@ class OtherService(ABC):
             found.setdefault(str(trajectory.symbol), set()).update(trajectory.legs)
         return {symbol: sorted(found[symbol]) for symbol in sorted(found)}
 
-    def found_symbols(self, question: Question) -> Mapping[str, Sequence[Leg]]:
+    def _found_symbols(self, question: Question) -> Mapping[str, Sequence[Leg]]:
         """Return the listing of the symbols that contain ``q``, at most ``limit`` of them."""
         wanted = question.parameters.get("q", "").upper()
         limit = whole(question.parameters, "limit", len(self.listing))
@@ -195,18 +225,13 @@ class OtherService(ABC):
     def held(self, trajectory: Trajectory) -> Held:
         """Return what can be seen now of a trajectory, nothing where none of it is held."""
         if trajectory not in self._held:
-            self._held[trajectory] = self._all(trajectory)
-        whole_of_it = self._held[trajectory]
+            rows = self.rows(trajectory)
+            records = [self.record(trajectory.family, row) for row in rows]
+            self._held[trajectory] = Held([row["ts"] for row in rows], records)
+        held = self._held[trajectory]
         delay_s = 0 if trajectory.family is Family.FUNDING else BAR_S
-        seen = bisect_right(whole_of_it.ts, self.clock.now() - delay_s)
-        if seen == len(whole_of_it.ts):
-            return whole_of_it
-        return Held(whole_of_it.ts[:seen], whole_of_it.records[:seen])
-
-    def _all(self, trajectory: Trajectory) -> Held:
-        rows = self.rows(trajectory)
-        records = [self.record(trajectory.family, row) for row in rows]
-        return Held([row["ts"] for row in rows], records)
+        seen = bisect_right(held.ts, self.clock.now() - delay_s)
+        return Held(held.ts[:seen], held.records[:seen])
 
     def rows(self, trajectory: Trajectory) -> Sequence[Row]:
         """Return the rows that the service has of a trajectory, oldest first."""
@@ -242,11 +267,9 @@ class OtherService(ABC):
         for (symbol, leg), newest in sorted(found.items(), key=lambda item: item[0]):
             yield symbol, leg, newest
 
-    def event_counts(self, last_s: int) -> Mapping[str, int]:
-        """Return how many events of each family there were in the last seconds."""
+    def _event_counts(self) -> Mapping[str, int]:
         now = self.clock.now()
-        windows = {family: self._window(family, now - last_s, now, None) for family in FAMILIES}
-        return {family: len(found) for family, found in windows.items()}
+        return {family: len(self._window(family, now - DAY_S, now)) for family in FAMILIES}
 
     # Event logs
 
@@ -269,54 +292,44 @@ class OtherService(ABC):
     def event_documents(self, family: str, question: Question) -> tuple[list[bytes], str | None]:
         """Return the documents of a page, in their order, and the cursor of the next one if any.
 
-        The cursor holds the window, the filter and the place in it. So no document is lost or
-        doubled where several share a moment.
+        The cursor holds the window and the place in it. So no document is lost or doubled where
+        several share a moment.
         """
         parameters = question.parameters
         start, end = whole(parameters, "start_time"), whole(parameters, "end_time")
         if not start < end <= start + WINDOW_S:
             raise Refused(400, "a window is start_time < end_time, at most seven days")
-        lifecycle = parameters.get("lifecycle")
         limit = min(whole(parameters, "limit", EVENT_LIMIT), EVENT_LIMIT_AT_MOST)
-        window = f"{family} {start} {end} {lifecycle}"
+        window = f"{family} {start} {end}"
         cursor = self.event_cursor(question)
         first = 0 if cursor is None else read_cursor(cursor, window)
-        found = self._window(family, start, end, lifecycle)
+        found = self._window(family, start, end)
         last = first + limit
         further = write_cursor(window, last) if last < len(found) else None
-        return [document for _, _, document in found[first:last]], further
+        return found[first:last], further
 
     def event_cursor(self, question: Question) -> str | None:
         """Return the cursor that a question about a log carries, None on the first page."""
         return question.parameters.get("cursor")
 
-    def _window(
-        self, family: str, start: int, end: int, lifecycle: str | None
-    ) -> list[tuple[int, str | None, bytes]]:
-        """Return the events with ``start <= ts < end`` that can be seen and are still retained."""
-        now = self.clock.now()
-        start_ms, end_ms = max(start, now - ARCHIVE_S) * 1_000, min(end, now) * 1_000
+    def _window(self, family: str, start: int, end: int) -> list[bytes]:
+        """Return the documents of the events with ``start <= ts < end`` that can be seen."""
         log = self._logs.get(family, [])
-        times = [ts_ms for ts_ms, _, _ in log]
-        found = log[bisect_left(times, start_ms) : bisect_left(times, end_ms)]
-        in_order = reversed(found) if self.newest_first else found
-        return [event for event in in_order if lifecycle in (None, event[1])]
+        times = (start * 1_000, min(end, self.clock.now()) * 1_000)
+        first, last = (bisect_left(log, ts_ms, key=itemgetter(0)) for ts_ms in times)
+        found = [document for _, document in log[first:last]]
+        return found[::-1] if self.newest_first else found
 
     @cached_property
-    def _logs(self) -> Mapping[str, list[tuple[int, str | None, bytes]]]:
-        """Return each log, oldest first: time (ms), lifecycle and document of each event."""
+    def _logs(self) -> Mapping[str, list[tuple[int, bytes]]]:
+        """Return each log, oldest first: time (ms) and document of each event."""
         return {
             family: [
-                (event["ts_ms"], self.lifecycle(event), self.document(event))
+                (event["ts_ms"], self.document(event))
                 for event in frame.sort("ts_ms", maintain_order=True).iter_rows(named=True)
             ]
             for family, frame in self._data.events.items()
         }
-
-    def lifecycle(self, event: Row) -> str | None:
-        """Return the word that the filter ``lifecycle`` knows an event's state by, if any."""
-        found: str | None = event["lifecycle"]
-        return found
 
 
 def whole(parameters: Mapping[str, str], name: str, default: int | None = None) -> int:
@@ -329,14 +342,7 @@ def whole(parameters: Mapping[str, str], name: str, default: int | None = None) 
     return int(text)
 
 
-def required(parameters: Mapping[str, str], name: str, such_as: str) -> str:
-    """Return a parameter, or refuse the question by its name and an example."""
-    if name not in parameters:
-        raise Refused(400, f"the parameter {name} is missing, such as {such_as}")
-    return parameters[name]
-
-
-def trajectory_of(family: Family, symbol: str | None, legs: Sequence[str]) -> Trajectory:
+def trajectory_of(family: Family, symbol: str | None, legs: Iterable[str]) -> Trajectory:
     """Return the trajectory of a symbol and of legs written ``EXCHANGE.market``, or refuse it."""
     prefix = "funding/" if family is Family.FUNDING else ""
     try:
@@ -346,6 +352,14 @@ def trajectory_of(family: Family, symbol: str | None, legs: Sequence[str]) -> Tr
     if found.family is not family:
         raise Refused(400, "a price has one leg, a spread and funding have two")
     return found
+
+
+def moment(parameters: Mapping[str, str], name: str, default: float) -> float:
+    """Return a parameter that is an ISO 8601 time with a zone as Unix seconds, or refuse it."""
+    try:
+        return seconds(parameters[name]) if name in parameters else default
+    except ValueError as error:
+        raise Refused(400, f"{name} has to be an ISO 8601 time with a zone") from error
 
 
 def promised_price(parameters: Mapping[str, str]) -> Trajectory:
@@ -371,13 +385,3 @@ def read_cursor(cursor: str, window: str) -> int:
     if of != window or not place.isdigit():
         raise Refused(400, "this cursor is of another window")
     return int(place)
-
-
-def _check_key(headers: Mapping[str, str]) -> None:
-    """Refuse a wrong key. Where both headers are there, ``Authorization`` wins."""
-    sent = headers.get("apikey")
-    if (authorization := headers.get("authorization")) is not None:
-        scheme, _, value = authorization.partition(" ")
-        sent = value.strip() if scheme.lower() == "bearer" else None
-    if sent != API_KEY:
-        raise Refused(401, "this key is not valid")

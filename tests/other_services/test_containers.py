@@ -15,6 +15,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from tests.other_services.kinds import users
 from tests.other_services.server import API_KEY, Answer, Question, serving
 from toolkit.client import Client
 from toolkit.errors import InputError, WireError
@@ -60,11 +61,6 @@ class Shaped:
         before, size = (int(question.parameters[name]) for name in ("end_time", "limit"))
         rows = [row for row in ROWS if row["t"] < before][:size]
         return Answer(self.shape(rows), self.status)
-
-
-def users(folder: Path, text: str) -> UserProfile:
-    (folder / "mine.toml").write_text(text)
-    return UserProfile.read(folder / "mine.toml")
 
 
 def loaded(service: Shaped, profile: UserProfile, key: Trajectory = PRICE) -> pl.DataFrame:
@@ -136,8 +132,8 @@ def said(kind: str) -> str:
 
 
 @pytest.mark.parametrize("kind", CONTAINERS)
-def test_every_row_of_another_container_is_read(kind: str, tmp_path: Path) -> None:
-    frame = loaded(Shaped(CONTAINERS[kind][0]), users(tmp_path, said(kind)))
+def test_every_row_of_another_container_is_read(kind: str) -> None:
+    frame = loaded(Shaped(CONTAINERS[kind][0]), users(said(kind)))
     assert frame["ts"].to_list() == [row["t"] for row in reversed(ROWS)]
     assert frame["price"].to_list() == [row["p"] for row in reversed(ROWS)]
     if kind != "prices by their time":
@@ -146,7 +142,7 @@ def test_every_row_of_another_container_is_read(kind: str, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("kind", ["columns as the answer", "rows by their time", "lists on lines"])
 def test_what_was_kept_of_another_container_is_read_anew(kind: str, tmp_path: Path) -> None:
-    profile = users(tmp_path, said(kind))
+    profile = users(said(kind))
     store = Store(tmp_path / "store.duckdb")
     service = Shaped(CONTAINERS[kind][0])
     with serving(service) as base_url, Client(base_url, API_KEY, profile=profile) as client:
@@ -159,8 +155,8 @@ def test_what_was_kept_of_another_container_is_read_anew(kind: str, tmp_path: Pa
 
 
 @pytest.mark.parametrize("kind", ["columns as the answer", "columns below a name", "lines"])
-def test_records_of_a_stream_are_read_whatever_holds_the_rows_of_a_page(kind, tmp_path) -> None:
-    profile = users(tmp_path, said(kind)).applied(BUILT_IN)
+def test_records_of_a_stream_are_read_whatever_holds_the_rows_of_a_page(kind) -> None:
+    profile = users(said(kind)).applied(BUILT_IN)
     messages = Messages(profile)
     for row in ROWS:
         record = {name: row[name] for name in "tpv"}
@@ -169,27 +165,27 @@ def test_records_of_a_stream_are_read_whatever_holds_the_rows_of_a_page(kind, tm
     assert frame["price"].to_list() == [row["p"] for row in ROWS]
 
 
-def test_columns_of_different_lengths_are_refused_by_name(tmp_path: Path) -> None:
+def test_columns_of_different_lengths_are_refused_by_name() -> None:
     ragged = Shaped(lambda rows: {"data": {**columns(rows), "p": [1.0]}})
     with pytest.raises(WireError, match="with rows that are not columns of one length"):
-        loaded(ragged, users(tmp_path, said("columns below a name")))
+        loaded(ragged, users(said("columns below a name")))
 
 
 @pytest.mark.parametrize("status", [200, 201, 203, 206, 226])
-def test_any_status_of_success_with_a_body_is_an_answer(status: int, tmp_path: Path) -> None:
+def test_any_status_of_success_with_a_body_is_an_answer(status: int) -> None:
     service = Shaped(lambda rows: {"items": list(rows)}, status)
-    assert loaded(service, users(tmp_path, PRICES)).height == len(ROWS)
+    assert loaded(service, users(PRICES)).height == len(ROWS)
 
 
-def test_numbers_as_they_are_printed_are_read(tmp_path: Path) -> None:
+def test_numbers_as_they_are_printed_are_read() -> None:
     def printed(rows: Rows) -> object:
         return {"items": [{"t": f"{r['t']:,}", "p": f"+{r['p']:,.2f}", "v": "0"} for r in rows]}
 
-    frame = loaded(Shaped(printed), users(tmp_path, PRICES + 'numbers = "printed"\n'))
+    frame = loaded(Shaped(printed), users(PRICES + 'numbers = "printed"\n'))
     assert frame["price"].to_list() == [row["p"] for row in reversed(ROWS)]
     commas = Shaped(lambda rows: {"items": [{**r, "p": f"{r['p']:,.2f}"} for r in rows]})
     with pytest.raises(WireError, match=r'can read it: numbers = "printed" in \[history.price\]'):
-        loaded(commas, users(tmp_path, PRICES))
+        loaded(commas, users(PRICES))
 
 
 SPREADS = """
@@ -211,7 +207,7 @@ DEFINITIONS = {
 
 
 @pytest.mark.parametrize("definition", DEFINITIONS)
-def test_a_spread_of_another_definition_is_ours_exactly(definition: str, tmp_path: Path) -> None:
+def test_a_spread_of_another_definition_is_ours_exactly(definition: str) -> None:
     figure, said_of = DEFINITIONS[definition]
     numbers = 'numbers = "printed"\n' if "printed" in definition else ""
     file = f'{SPREADS}{numbers}fields.spread_pct = {{ wire = "d", {said_of} }}\n'
@@ -219,7 +215,7 @@ def test_a_spread_of_another_definition_is_ours_exactly(definition: str, tmp_pat
     def shape(rows: Rows) -> object:
         return {"items": [{**r, "d": figure(r["b"], r["s"])} for r in rows]}
 
-    frame = loaded(Shaped(shape), users(tmp_path, file), SPREAD)
+    frame = loaded(Shaped(shape), users(file), SPREAD)
     wanted = [100 * (row["s"] / row["b"] - 1) for row in reversed(ROWS)]
     assert frame["spread_pct"].to_list() == pytest.approx(wanted, abs=1e-6)
 
@@ -232,14 +228,14 @@ PATHS = {
 
 
 @pytest.mark.parametrize("named", PATHS)
-def test_a_path_names_the_trajectory(named: str, tmp_path: Path) -> None:
+def test_a_path_names_the_trajectory(named: str) -> None:
     template, path, others = PATHS[named]
     joined = '[spelling]\nsymbol = "{base}{quote}"\n' if "joined" in named else ""
     service = Shaped(lambda rows: {"items": list(rows)}, path=path)
     file = PRICES.replace('"/p"', f'"{template}"') + joined
     with (
         serving(service) as base_url,
-        Client(base_url, API_KEY, profile=users(tmp_path, file)) as client,
+        Client(base_url, API_KEY, profile=users(file)) as client,
     ):
         found = pl.concat([page.frame for page in client.pages(PRICE, WHOLE)])
         assert client.requests.history > 4
@@ -259,7 +255,7 @@ LOGS: dict[str, tuple[Callable[[Mapping[str, Any]], object], str]] = {
 
 
 @pytest.mark.parametrize("rows", LOGS)
-def test_documents_by_id_or_on_lines_have_the_last_of_their_states(rows, tmp_path) -> None:
+def test_documents_by_id_or_on_lines_have_the_last_of_their_states(rows) -> None:
     def document(n: int) -> dict[str, Any]:
         states = [{"name": "open", "at": END - 60 * n}, {"name": "closed", "at": END - 60 * n + 5}]
         return {"at": END - 60 * n + 5 * (n % 2), "states": states[: 1 + n % 2], "pct": 1.5}
@@ -278,14 +274,14 @@ def test_documents_by_id_or_on_lines_have_the_last_of_their_states(rows, tmp_pat
         """
     with (
         serving(service) as base_url,
-        Client(base_url, API_KEY, profile=users(tmp_path, file)) as client,
+        Client(base_url, API_KEY, profile=users(file)) as client,
     ):
         found = pl.concat([page.frame for page in client.event_pages("splash", WHOLE)])
     states = ["closed" if n % 2 else "open" for n in range(1, 9)]
     assert found.select("event_id", "lifecycle").rows() == list(zip(log, states, strict=True))
 
 
-def test_the_legs_of_a_row_may_be_objects_by_name(tmp_path: Path) -> None:
+def test_the_legs_of_a_row_may_be_objects_by_name() -> None:
     def shape(rows: Rows) -> object:
         legs = {"COINBASE.spot": "b", "KRAKEN.spot": "s"}
         named = ({leg: {"px": row[at]} for leg, at in legs.items()} for row in rows)
@@ -294,13 +290,13 @@ def test_the_legs_of_a_row_may_be_objects_by_name(tmp_path: Path) -> None:
     places = [f"at[{{{side}.exchange}}.{{{side}.market}}].px" for side in ("buy", "sell")]
     file = SPREADS.replace('"b"', f'"{places[0]}"').replace('"s"', f'"{places[1]}"')
     for key in (SPREAD, Trajectory.parse("BTC_USDT:KRAKEN.spot:COINBASE.spot")):
-        frame = loaded(Shaped(shape), users(tmp_path, file), key)
+        frame = loaded(Shaped(shape), users(file), key)
         first, second = ("b", "s") if key is SPREAD else ("s", "b")
         assert frame["buy_price"].to_list() == [row[first] for row in reversed(ROWS)]
         assert frame["sell_price"].to_list() == [row[second] for row in reversed(ROWS)]
 
 
-def test_an_interval_may_be_a_duration(tmp_path: Path) -> None:
+def test_an_interval_may_be_a_duration() -> None:
     rates = {"buy_rate": 1e-4, "sell_rate": 2e-4, "differential_pct_8h": 0.01}
     spans = {"buy_interval_hours": "PT8H", "sell_interval_hours": "P1D"}
 
@@ -310,13 +306,13 @@ def test_an_interval_may_be_a_duration(tmp_path: Path) -> None:
     names = ("buy_interval_hours", "sell_interval_hours")
     fields = "".join(f'fields.{name} = {{ unit = "iso" }}\n' for name in names)
     file = f'[history.funding]\npath = "/p"\nlimit = 7\nnext = ""\n{fields}'
-    frame = loaded(Shaped(shape), users(tmp_path, file), Trajectory.parse(f"funding/{FUTURES}"))
+    frame = loaded(Shaped(shape), users(file), Trajectory.parse(f"funding/{FUTURES}"))
     assert frame.select(names).unique().rows() == [(8.0, 24.0)]
 
 
-def test_two_columns_may_be_of_one_field(tmp_path: Path) -> None:
+def test_two_columns_may_be_of_one_field() -> None:
     file = PRICES + 'fields.mark_price = { wire = "p" }\n'
-    frame = loaded(Shaped(lambda rows: {"items": list(rows)}), users(tmp_path, file))
+    frame = loaded(Shaped(lambda rows: {"items": list(rows)}), users(file))
     assert frame["mark_price"].to_list() == frame["price"].to_list()
 
 
@@ -333,7 +329,7 @@ def test_two_columns_may_be_of_one_field(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_a_file_cannot_say_is_refused_by_name(text: str, told: str, tmp_path: Path) -> None:
+def test_what_a_file_cannot_say_is_refused_by_name(text: str, told: str) -> None:
     with pytest.raises(InputError) as refused:
-        users(tmp_path, text)
+        users(text)
     assert told in str(refused.value)

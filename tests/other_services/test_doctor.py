@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from tests.other_services.data import NOW, sample
-from tests.other_services.kinds import KINDS, running_other
+from tests.other_services.kinds import KINDS, profile_of, running_other
 from tests.other_services.opposite import Opposite
-from tests.other_services.server import API_KEY, Answer, Question, serving
+from tests.other_services.server import API_KEY, serving
 from tests.other_services.service import Row
 from toolkit.intervals import Interval
-from toolkit.market import Family, Trajectory
+from toolkit.market import Family, Leg, Trajectory
 from toolkit.store import Store
 
 KEY = "BTC_USDT:AURORA.spot"
@@ -33,10 +33,6 @@ OWN_LOGS = OWN_WORDS = ("nested", "oldest")
 
 Done = subprocess.CompletedProcess[str]
 Asked = Callable[..., tuple[Done, Done]]
-
-
-def profile_of(kind: str) -> Path:
-    return Path(__file__).with_name(f"{kind.partition('-')[0]}.toml")
 
 
 @pytest.fixture
@@ -165,9 +161,8 @@ class Ratios(Opposite):
             return {"time": row["ts"], "premium_pct": 1 + row["spread_pct"] / 100}
         return super().record(family, row)
 
-    def symbols(self, question: Question) -> Answer:
-        del question
-        return Answer({symbol: {} for symbol in self.listing})
+    def symbols(self, found: Mapping[str, Sequence[Leg]]) -> object:
+        return {symbol: {} for symbol in found}
 
 
 @pytest.mark.slow

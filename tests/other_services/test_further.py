@@ -13,6 +13,7 @@ from polars.testing import assert_frame_equal
 
 from tests.other_services.data import NOW, Data, sample
 from tests.other_services.further import FURTHER, Numbered
+from tests.other_services.kinds import profile_of, users
 from tests.other_services.server import API_KEY, Answer, Answering, Question, serving
 from toolkit.client import Client
 from toolkit.errors import RailError, ServiceError
@@ -20,7 +21,6 @@ from toolkit.intervals import Interval
 from toolkit.loader import sync
 from toolkit.market import Stream
 from toolkit.store import Store
-from toolkit.wire.profile.user_profile import UserProfile
 
 DATA = sample()
 WINDOW = Interval(NOW - 12 * 86_400, NOW)
@@ -46,18 +46,12 @@ class Changed:
 
 
 def text_of(kind: str) -> str:
-    return Path(__file__).with_name(f"{kind}.toml").read_text()
+    return profile_of(kind).read_text()
 
 
-def users(folder: Path, text: str) -> UserProfile:
-    (folder / "mine.toml").write_text(text)
-    return UserProfile.read(folder / "mine.toml")
-
-
-def came(service: Answering, folder: Path, text: str, key: str = SPREAD) -> pl.DataFrame:
+def came(service: Answering, text: str, key: str = SPREAD) -> pl.DataFrame:
     """The rows that a client brings under a profile given as text, by time."""
-    how = users(folder, text)
-    with serving(service) as base_url, Client(base_url, API_KEY, profile=how) as client:
+    with serving(service) as base_url, Client(base_url, API_KEY, profile=users(text)) as client:
         return pl.concat([page.frame for page in client.pages(key, WINDOW)]).sort("ts")
 
 
@@ -70,7 +64,7 @@ def assert_same(held: pl.DataFrame, sent: pl.DataFrame, *by: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", FURTHER)
 def test_every_row_and_document_is_held_as_it_was_served(kind: str, tmp_path: Path) -> None:
-    profile, store = users(tmp_path, text_of(kind)), Store(tmp_path / "rail.duckdb")
+    profile, store = users(text_of(kind)), Store(tmp_path / "rail.duckdb")
     with (
         serving(FURTHER[kind](DATA)) as base_url,
         Client(base_url, API_KEY, profile=profile) as client,
@@ -84,24 +78,24 @@ def test_every_row_and_document_is_held_as_it_was_served(kind: str, tmp_path: Pa
 
 
 @pytest.mark.parametrize("kind", FURTHER)
-def test_a_leg_without_a_price_is_null_and_all_else_comes(kind: str, tmp_path: Path) -> None:
+def test_a_leg_without_a_price_is_null_and_all_else_comes(kind: str) -> None:
     never = pl.when(pl.int_range(pl.len()) % 4 != 0).then("buy_price").alias("buy_price")
     sent = DATA.rows[SPREAD].with_columns(never)
     service = FURTHER[kind](replace(DATA, rows={SPREAD: sent}))
-    assert_same(came(service, tmp_path, text_of(kind)), sent)
+    assert_same(came(service, text_of(kind)), sent)
 
 
 @pytest.mark.parametrize("status", [200, 500])
 @pytest.mark.parametrize("kind", FURTHER)
-def test_an_error_in_the_middle_is_an_error(kind: str, status: int, tmp_path: Path) -> None:
+def test_an_error_in_the_middle_is_an_error(kind: str, status: int) -> None:
     told = Answer({"error": "the archive is being sorted", "code": 17}, status)
     service = Changed(FURTHER[kind](DATA), lambda page, answer: told if page == 3 else answer)
     with pytest.raises(ServiceError, match=r"history/spread .*(200|500)"):
-        came(service, tmp_path, text_of(kind))
+        came(service, text_of(kind))
 
 
 @pytest.mark.parametrize("kind", FURTHER)
-def test_rows_that_come_again_on_a_later_page_are_there_once(kind: str, tmp_path: Path) -> None:
+def test_rows_that_come_again_on_a_later_page_are_there_once(kind: str) -> None:
     before: list[Any] = []
 
     def again(page: int, answer: Answer) -> Answer:
@@ -113,18 +107,18 @@ def test_rows_that_come_again_on_a_later_page_are_there_once(kind: str, tmp_path
         return answer
 
     service = Changed(FURTHER[kind](DATA), again)
-    assert_same(came(service, tmp_path, text_of(kind)), DATA.rows[SPREAD])
+    assert_same(came(service, text_of(kind)), DATA.rows[SPREAD])
 
 
 @pytest.mark.parametrize("kind", FURTHER)
-def test_a_market_word_that_the_file_lacks_brings_nothing(kind: str, tmp_path: Path) -> None:
+def test_a_market_word_that_the_file_lacks_brings_nothing(kind: str) -> None:
     text = text_of(kind).replace('futures = "perp", ', "")
     with pytest.raises(RailError, match="futures"):
-        came(FURTHER[kind](DATA), tmp_path, text)
+        came(FURTHER[kind](DATA), text)
 
 
 @pytest.mark.parametrize("quiet_s", [3_600, 0])
-def test_questions_with_a_start_bring_what_is_older_than_a_gap(quiet_s, tmp_path) -> None:
+def test_questions_with_a_start_bring_what_is_older_than_a_gap(quiet_s: int) -> None:
     """The gap is of days, and longer than one question reaches. It may be at the end."""
     old, new = NOW - 6 * 86_400, NOW - quiet_s
     times = [*range(old, old + 9_000, 60), *range(new, NOW - 60, 60)]
@@ -132,7 +126,7 @@ def test_questions_with_a_start_bring_what_is_older_than_a_gap(quiet_s, tmp_path
     given = rows.with_columns(mark_price=None, volume=None)
     text = text_of("numbered").replace('till = "{end', 'from = "{start_time}", till = "{end')
     service = Numbered(Data({PRICE: given}, clock=DATA.clock))
-    assert_same(came(service, tmp_path, text, PRICE), rows)
+    assert_same(came(service, text, PRICE), rows)
 
 
 def apart(body: Any) -> object:
@@ -163,11 +157,11 @@ REFUSED: dict[str, tuple[Shape, str]] = {
 
 
 @pytest.mark.parametrize("shape", REFUSED)
-def test_what_no_file_can_say_is_refused_by_name(shape: str, tmp_path: Path) -> None:
+def test_what_no_file_can_say_is_refused_by_name(shape: str) -> None:
     change, words = REFUSED[shape]
     service = Changed(Numbered(DATA), lambda _, answer: change(answer.body))
     with pytest.raises(ServiceError, match=words):
-        came(service, tmp_path, text_of("numbered"))
+        came(service, text_of("numbered"))
 
 
 @pytest.mark.parametrize(
@@ -178,9 +172,9 @@ def test_what_no_file_can_say_is_refused_by_name(shape: str, tmp_path: Path) -> 
         ("numbered", '"iso" } }', '"iso" }, price.unit = "quote_e8" }', r"price.unit: 'quote_e8'"),
     ],
 )
-def test_what_a_file_says_wrong_is_refused(kind, right, wrong, words, tmp_path) -> None:
+def test_what_a_file_says_wrong_is_refused(kind, right, wrong, words) -> None:
     with pytest.raises(RailError, match=words):
-        came(FURTHER[kind](DATA), tmp_path, text_of(kind).replace(right, wrong, 1), PRICE)
+        came(FURTHER[kind](DATA), text_of(kind).replace(right, wrong, 1), PRICE)
 
 
 @pytest.mark.slow
@@ -189,9 +183,8 @@ def test_what_a_file_says_wrong_is_refused(kind, right, wrong, words, tmp_path) 
 )
 def test_doctor_ends_as_the_sync_that_follows(kind, change, code, rail) -> None:
     service = Changed(FURTHER[kind](DATA), lambda _, page: change(page.body) if change else page)
-    profile = Path(__file__).with_name(f"{kind}.toml")
     with serving(service) as base_url:
-        known = {"api_key": API_KEY, "base_url": base_url, "profile": str(profile)}
+        known = {"api_key": API_KEY, "base_url": base_url, "profile": str(profile_of(kind))}
         doctor = rail("doctor", **known)
         done = rail("sync", PRICE, SPREAD, FUNDING, *LOGS, "--start", "1d", **known)
     assert "Traceback" not in doctor.stderr + done.stderr

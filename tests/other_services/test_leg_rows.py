@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from tests.other_services import kinds
 from tests.other_services.server import API_KEY, Answer, Question, serving
 from toolkit.client import Client
 from toolkit.errors import InputError, PagingError, WireError
@@ -98,9 +99,8 @@ fields.sell_interval_hours = { wire = "h" }
 """
 
 
-def users(folder: Path, limit: int = 500, text: str = FILE) -> UserProfile:
-    (folder / "mine.toml").write_text(text.replace("LIMIT", str(limit)))
-    return UserProfile.read(folder / "mine.toml")
+def users(limit: int = 500, text: str = FILE) -> UserProfile:
+    return kinds.users(text.replace("LIMIT", str(limit)))
 
 
 def loaded(service: ByLeg, profile: UserProfile) -> pl.DataFrame:
@@ -117,10 +117,10 @@ def loaded(service: ByLeg, profile: UserProfile) -> pl.DataFrame:
     ("hours", "inclusive"), [((8, 8), False), ((4, 8), False), ((8, 1), False), ((4, 8), True)]
 )
 def test_rows_of_one_leg_each_are_one_row_a_second_whatever_a_page_holds(
-    hours: tuple[int, int], limit: int, inclusive: bool, tmp_path: Path
+    hours: tuple[int, int], limit: int, inclusive: bool
 ) -> None:
     rows = legs(*hours)
-    frame = loaded(ByLeg(rows, inclusive=inclusive), users(tmp_path, limit))
+    frame = loaded(ByLeg(rows, inclusive=inclusive), users(limit))
     assert frame.select(NAMES).rows() == truth(rows)
     assert frame["extra"].null_count() == frame.height
 
@@ -129,32 +129,32 @@ def test_rows_of_one_leg_each_are_one_row_a_second_whatever_a_page_holds(
     ("page", "told"),
     [(of_each_leg, "counts the rows of a page for each leg"), (one_alone, "alone fills a page")],
 )
-def test_pages_that_can_hide_a_row_of_one_leg_are_an_error(page, told, tmp_path) -> None:
+def test_pages_that_can_hide_a_row_of_one_leg_are_an_error(page, told) -> None:
     with pytest.raises(PagingError, match=told):
-        loaded(ByLeg(legs(4, 8), page), users(tmp_path, 5))
+        loaded(ByLeg(legs(4, 8), page), users(5))
 
 
-def test_a_rate_that_is_null_stays_null_beside_the_other_legs(tmp_path: Path) -> None:
+def test_a_rate_that_is_null_stays_null_beside_the_other_legs() -> None:
     rows = [row | {"rate": None} if n % 5 == 2 else row for n, row in enumerate(legs(8, 8))]
-    frame = loaded(ByLeg(rows), users(tmp_path, 3))
+    frame = loaded(ByLeg(rows), users(3))
     assert frame.select(NAMES).rows() == truth(rows)
 
 
-def test_what_no_column_takes_is_kept_by_the_side_that_sent_it(tmp_path: Path) -> None:
+def test_what_no_column_takes_is_kept_by_the_side_that_sent_it() -> None:
     rows = [row | {"mark": n} for n, row in enumerate(legs(8, 8, of=1))]
-    frame = loaded(ByLeg(rows), users(tmp_path))
+    frame = loaded(ByLeg(rows), users())
     number = {row["leg"]: row["mark"] for row in rows}
     said = f'{{"buy":{{"mark":{number[BUY]}}},"sell":{{"mark":{number[SELL]}}}}}'
     assert frame["extra"].to_list() == [said]
 
 
-def test_a_constant_interval_is_of_the_leg_that_has_a_rate(tmp_path: Path) -> None:
+def test_a_constant_interval_is_of_the_leg_that_has_a_rate() -> None:
     line, names = "fields.{}_interval_hours = {}", ("buy", "sell")
     text = FILE
     for side, hours in zip(names, ("4", "8"), strict=True):
         text = text.replace(line.format(side, '{ wire = "h" }'), line.format(side, hours))
     rows = legs(4, 8)
-    frame = loaded(ByLeg(rows), users(tmp_path, 5, text))
+    frame = loaded(ByLeg(rows), users(5, text))
     assert frame.select(NAMES).rows() == truth(rows)
 
 
@@ -166,31 +166,31 @@ def test_a_constant_interval_is_of_the_leg_that_has_a_rate(tmp_path: Path) -> No
         ({"leg": BUY, "rate": 0.5}, "a leg has rows that differ in one second"),
     ],
 )
-def test_a_row_of_no_leg_of_the_pair_or_a_second_one_of_a_leg_is_an_error(row, told, tmp_path):
+def test_a_row_of_no_leg_of_the_pair_or_a_second_one_of_a_leg_is_an_error(row, told):
     rows = legs(8, 8)
     with pytest.raises(WireError, match=told):
-        loaded(ByLeg([*rows[:4], rows[3] | row, *rows[4:]]), users(tmp_path))
+        loaded(ByLeg([*rows[:4], rows[3] | row, *rows[4:]]), users())
 
 
 @pytest.mark.slow
 def test_a_store_has_whole_seconds_and_a_remap_reads_them_again(tmp_path: Path) -> None:
     rows, store = legs(4, 8), Store(tmp_path / "held.duckdb")
     unit = 'wire = "rate", unit = "percent_per_interval"'
-    wrong = users(tmp_path, 2, FILE.replace('wire = "rate"', unit))
+    wrong = users(2, FILE.replace('wire = "rate"', unit))
     with serving(ByLeg(rows)) as base_url, Client(base_url, API_KEY, profile=wrong) as client:
         for start in (END - 30 * HOUR, END - 200 * HOUR):  # loads of their own, the newest first
             sync(client, store, [Trajectory.parse(KEY)], Interval(start, END), workers=1)
     window = Interval(END - 200 * HOUR, END)
     before = store.series(KEY, window, ties=True)
-    done = remap(store, users(tmp_path, 2))
+    done = remap(store, users(2))
     after = store.series(KEY, window, ties=True)
     assert after.select(NAMES).rows() == truth(rows)
     assert after.drop("buy_rate", "sell_rate").equals(before.drop("buy_rate", "sell_rate"))
     assert (done.rows, done.changed_rows) == (before.height, before.height)
 
 
-def test_a_row_of_one_leg_from_a_socket_is_a_finding_for_the_archive_has_both(tmp_path) -> None:
-    profile = users(tmp_path).applied(BUILT_IN)
+def test_a_row_of_one_leg_from_a_socket_is_a_finding_for_the_archive_has_both() -> None:
+    profile = users().applied(BUILT_IN)
     messages = Messages(profile)
     body = b'{"ts":60,"leg":"KRAKEN.futures","rate":0.5,"h":8}'
     messages.add(Message(Trajectory.parse(KEY), body, 60_000))
@@ -212,7 +212,7 @@ def test_a_row_of_one_leg_from_a_socket_is_a_finding_for_the_archive_has_both(tm
         (FILE.replace("funding", "price"), "row_leg"),
     ],
 )
-def test_what_rows_of_one_leg_cannot_be_is_refused_by_name(text, told, tmp_path) -> None:
+def test_what_rows_of_one_leg_cannot_be_is_refused_by_name(text, told) -> None:
     with pytest.raises(InputError) as refused:
-        users(tmp_path, text=text)
+        users(text=text)
     assert told in str(refused.value)

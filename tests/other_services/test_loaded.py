@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import polars as pl
 import pytest
 from polars.testing import assert_series_equal
 
 from tests.other_services.data import NOW, Data, sample
-from tests.other_services.kinds import KINDS, running_other
+from tests.other_services.kinds import KINDS, profile_of, running_other
 from tests.other_services.server import API_KEY
 from toolkit.client import Client
 from toolkit.intervals import Interval
@@ -45,11 +44,10 @@ class Loaded:
 @pytest.fixture(params=KINDS, scope="module")
 def loaded(request, tmp_path_factory) -> Iterator[Loaded]:
     kind, data = request.param, sample()
-    users = Path(__file__).with_name(f"{kind.partition('-')[0]}.toml")
     store = Store(tmp_path_factory.mktemp("other") / "store.duckdb")
     with (
         running_other(kind, data) as base_url,
-        Client(base_url, API_KEY, profile=UserProfile.read(users)) as client,
+        Client(base_url, API_KEY, profile=UserProfile.read(profile_of(kind))) as client,
     ):
         rail = Workspace(client, store)
         keys = [*data.rows, *(f"events/{family}" for family in data.events)]

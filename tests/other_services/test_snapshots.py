@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tests.other_services.data import sample
-from tests.other_services.kinds import KINDS, running_other
+from tests.other_services.kinds import KINDS, profile_of, running_other
 from tests.other_services.server import API_KEY
 from toolkit.client import Client
 from toolkit.market import EventFamily
@@ -21,8 +19,7 @@ RATES = "funding/BTC_USDT:CORONA.futures:DRACO.futures"
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_snapshots_of_another_shape_are_read_by_the_profile(kind: str) -> None:
-    users = UserProfile.read(Path(__file__).with_name(f"{kind.partition('-')[0]}.toml"))
-    data = sample()
+    users, data = UserProfile.read(profile_of(kind)), sample()
     with running_other(kind, data) as base_url, Client(base_url, API_KEY, profile=users) as client:
         answers = {
             name: client.snapshot(name).decode()

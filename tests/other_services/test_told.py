@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tests.other_services.data import NOW, START, TRAJECTORIES, sample
+from tests.other_services.kinds import profile_of, users
 from tests.other_services.nested import Nested
 from tests.other_services.server import API_KEY, Answer, Question, serving
 from tests.other_services.service import Held
@@ -16,11 +15,10 @@ from toolkit.intervals import Interval, total_s
 from toolkit.loader import sync
 from toolkit.market import Trajectory
 from toolkit.store import Store
-from toolkit.wire.profile.user_profile import UserProfile
 
 PRICE = Trajectory.parse(TRAJECTORIES[0])
 WINDOW = Interval(START, NOW - 120)
-PROFILE = Path(__file__).with_name("nested.toml").read_text().replace("limit = 1000", "limit = 50")
+PROFILE = profile_of("nested").read_text().replace("limit = 1000", "limit = 50")
 
 
 class Spent(Nested):
@@ -38,10 +36,9 @@ class Spent(Nested):
 
 def test_what_a_spent_quota_left_out_is_not_answered_for_and_comes_with_the_next_load(tmp_path):
     service, store = Spent(sample()), Store(tmp_path / "rail.duckdb")
-    users = UserProfile.parsed(tmp_path / "profile.toml", PROFILE)
     with (
         serving(service) as base_url,
-        Client(base_url, API_KEY, profile=users, sleep=lambda _: None) as client,
+        Client(base_url, API_KEY, profile=users(PROFILE), sleep=lambda _: None) as client,
     ):
         with pytest.raises(QuotaError, match=r"Too Many Requests \(code 50011, told with status"):
             sync(client, store, [PRICE], WINDOW, workers=1)
