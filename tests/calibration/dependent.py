@@ -20,7 +20,7 @@ from toolkit.statistics.events import (
     survival_curve,
 )
 
-from .form import Ends, Process, Rng, cells_of, ends_of, frame_of
+from .form import Ends, Process, Rng, ends_of, fewer, frame_of
 from .spreads import MONDAY, WEEK, bands_of, ends_of_tails, loudness, reverting
 
 DAY, MEDIAN_LIFE_S = 86_400, 600.0
@@ -52,12 +52,9 @@ def in_bursts(later_s: float, rng: Rng, runs: int) -> dict[str, Ends]:
     frame = of_runs(draws, 0, 2 * WEEK)
     day = of_runs([each[each < DAY] for each in draws], 0, DAY)
     of_day, of_weeks = rates(day, ["run"]).sort("run"), rate_changes(frame, ["run"]).sort("run")
-    return {
-        "events.rates rate_lower_per_day": ends_of(
-            of_day, "rate_lower_per_day", "rate_upper_per_day", 100.0
-        ),
-        "events.rate_changes ratio_lower": ends_of(of_weeks, "ratio_lower", "ratio_upper", 1.0),
-    }
+    return ends_of(of_day, "events.rates rate_lower_per_day", 100.0) | ends_of(
+        of_weeks, "events.rate_changes ratio_lower", 1.0
+    )
 
 
 def hours_in_bursts(rng: Rng, runs: int) -> dict[str, Ends]:
@@ -65,13 +62,9 @@ def hours_in_bursts(rng: Rng, runs: int) -> dict[str, Ends]:
     length_s = 8 * WEEK
     draws = [triggered(rng, length_s, 4 * 8 * 168, 0.5, 300) for _ in range(runs)]
     found = rates_by_hour(of_runs(draws, MONDAY, MONDAY + length_s), ["run"])
-    ends = {}
-    for name, truth in (("mean", 4.0), ("deviation", 0.0)):
-        lower, upper = (f"events_per_h_{name}_{end}" for end in ("lower", "upper"))
-        ends[f"events.rates_by_hour {lower}"] = cells_of(
-            found.sort("run", "weekday", "hour"), lower, upper, np.full(168, truth), runs
-        )
-    return ends
+    found = found.sort("run", "weekday", "hour")
+    name = "events.rates_by_hour events_per_h_{}_lower".format
+    return ends_of(found, name("mean"), 4.0, runs) | ends_of(found, name("deviation"), 0.0, runs)
 
 
 def one_burst(rng: Rng, runs: int) -> dict[str, Ends]:
@@ -81,11 +74,7 @@ def one_burst(rng: Rng, runs: int) -> dict[str, Ends]:
         first = rng.uniform(0, WEEK - 3_600, rng.integers(1, 3))
         draws.append((first[:, None] + rng.uniform(0, 3_600, (first.size, 60))).ravel().astype(int))
     found = rates(of_runs(draws, 0, WEEK), ["run"]).sort("run")
-    return {
-        "events.rates rate_lower_per_day": ends_of(
-            found, "rate_lower_per_day", "rate_upper_per_day", 90 / 7
-        )
-    }
+    return ends_of(found, "events.rates rate_lower_per_day", 90 / 7)
 
 
 def alike(rng: Rng, symbols: int, size: int) -> pl.DataFrame:
@@ -116,29 +105,18 @@ def lasting_alike(symbols: int, size: int, rng: Rng, runs: int) -> dict[str, End
     found = survival(frame, ["run"]).sort("run")
     curve = survival_curve(frame, ["run"]).filter(pl.col("life_s") <= MEDIAN_LIFE_S)
     half = curve.group_by("run", maintain_order=True).last().sort("run")
-    lower, upper = "hazard_ratio_lower", "hazard_ratio_upper"
-    return {
-        "events.survival median_life_lower_s": ends_of(
-            found, "median_life_lower_s", "median_life_upper_s", MEDIAN_LIFE_S
-        ),
-        "events.survival_curve survival_lower": ends_of(
-            half, "survival_lower", "survival_upper", 0.5
-        ),
-        f"events.hazard_ratios {lower}": cells_of(
-            pl.concat(ratios), lower, upper, np.ones(2), runs
-        ),
-    }
+    return (
+        ends_of(found, "events.survival median_life_lower_s", MEDIAN_LIFE_S)
+        | ends_of(half, "events.survival_curve survival_lower", 0.5)
+        | ends_of(pl.concat(ratios), "events.hazard_ratios hazard_ratio_lower", 1.0, runs)
+    )
 
 
 def few_alike(rng: Rng, runs: int) -> dict[str, Ends]:
     """The same of 4 symbols, by the median life alone."""
     frames = [alike(rng, 4, 150).with_columns(run=pl.lit(run)) for run in range(runs)]
     found = survival(pl.concat(frames), ["run"]).sort("run")
-    return {
-        "events.survival median_life_lower_s": ends_of(
-            found, "median_life_lower_s", "median_life_upper_s", MEDIAN_LIFE_S
-        )
-    }
+    return ends_of(found, "events.survival median_life_lower_s", MEDIAN_LIFE_S)
 
 
 def bent_tails(kind: str, half_life_h: int, rng: Rng, runs: int) -> dict[str, Ends]:
@@ -165,7 +143,6 @@ def bouncing(bounce: float, rng: Rng, runs: int) -> dict[str, Ends]:
     return bands_of(frame_of(60 * np.arange(shape[1]), buy_price=buy, sell_price=sell))
 
 
-FEWER = 500
 PROCESSES = [
     Process(
         "openings of which others trigger half, 5 min later", partial(in_bursts, 300), given=0.95
@@ -173,32 +150,13 @@ PROCESSES = [
     Process(
         "openings of which others trigger half, 30 s later", partial(in_bursts, 30), given=0.95
     ),
-    Process(
-        "8 weeks of openings of which others trigger half", hours_in_bursts, runs=FEWER, given=0.95
-    ),
+    fewer("8 weeks of openings of which others trigger half", hours_in_bursts, given=0.95),
     Process("a week of openings in one burst or two", one_burst, fails=True),
-    Process(
-        "12 symbols with lives that are alike",
-        partial(lasting_alike, 12, 20),
-        runs=FEWER,
-        given=0.9,
-    ),
-    Process("4 symbols with lives that are alike", few_alike, runs=FEWER, fails=True),
-    Process(
-        "Student's t of 3, without memory",
-        partial(bent_tails, "student", 0),
-        runs=FEWER,
-        fails=True,
-    ),
-    Process(
-        "Student's t of 3, half-life 4 h", partial(bent_tails, "student", 4), runs=FEWER, fails=True
-    ),
-    Process(
-        "lognormal sizes, half-life 4 h",
-        partial(bent_tails, "lognormal", 4),
-        runs=FEWER,
-        fails=True,
-    ),
-    Process("two walks that bounce by a step of theirs", partial(bouncing, 1e-4), runs=FEWER),
-    Process("two walks that bounce by three steps of theirs", partial(bouncing, 3e-4), runs=FEWER),
+    fewer("12 symbols with lives that are alike", partial(lasting_alike, 12, 20), given=0.9),
+    fewer("4 symbols with lives that are alike", few_alike, fails=True),
+    fewer("Student's t of 3, without memory", partial(bent_tails, "student", 0), fails=True),
+    fewer("Student's t of 3, half-life 4 h", partial(bent_tails, "student", 4), fails=True),
+    fewer("lognormal sizes, half-life 4 h", partial(bent_tails, "lognormal", 4), fails=True),
+    fewer("two walks that bounce by a step of theirs", partial(bouncing, 1e-4)),
+    fewer("two walks that bounce by three steps of theirs", partial(bouncing, 3e-4)),
 ]

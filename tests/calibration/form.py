@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -48,6 +49,9 @@ class Process(NamedTuple):
     runs: int = FULL_RUNS
     given: float = 0.99
     fails: bool = False
+
+
+fewer = partial(Process, runs=FEWER_RUNS)
 
 
 class Calibration(NamedTuple):
@@ -105,15 +109,8 @@ def calibrated(process: Process, runs: int) -> Iterator[Calibration]:
             upper, lower, out=np.full(upper.shape, math.inf), where=upper < math.inf
         )
         statistic, column = name.split(" ")
-        yield Calibration(
-            statistic,
-            column,
-            process,
-            runs,
-            float(given.mean()),
-            float(held.mean()),
-            float(np.median(width)),
-        )
+        figures = (float(each) for each in (given.mean(), held.mean(), np.median(width)))
+        yield Calibration(statistic, column, process, runs, *figures)
 
 
 def frame_of(
@@ -127,19 +124,20 @@ def frame_of(
     return pl.DataFrame({name: np.broadcast_to(each, shape)[kept] for name, each in tables.items()})
 
 
-def ends_of(found: pl.DataFrame, lower: str, upper: str, truth: np.ndarray | float) -> Ends:
-    """Return two columns as ends: infinite or 0 where the reason beside one means that."""
-    ends = []
-    for name in (lower, upper):
-        values, reason = pl.col(name), f"{name.removesuffix('_s')}_reason"
+def ends_of(
+    found: pl.DataFrame, name: str, truth: np.ndarray | float, runs: int | None = None
+) -> dict[str, Ends]:
+    """Return the ends of a statistic and its lower column: infinite or 0 where a reason means that.
+
+    With ``runs`` each run has as many rows, one for each part of a day, a week or a result.
+    """
+    ends, lower = [], name.split(" ")[1]
+    for column in (lower, lower.replace("lower", "upper")):
+        values, reason = pl.col(column), f"{column.removesuffix('_s')}_reason"
         if reason in found.columns:
             endless = pl.col(reason).is_in(["no_reversion", "censored", "tests_disagree"])
             below = pl.col(reason) == "below_step"
             values = pl.when(endless).then(math.inf).when(below).then(0.0).otherwise(values)
-        ends.append(found.select(values).to_series().to_numpy())
-    return Ends(*ends, truth)
-
-
-def cells_of(found: pl.DataFrame, lower: str, upper: str, truth: np.ndarray, runs: int) -> Ends:
-    """Return two columns as ends of the parts of a day or week that each run has a row for."""
-    return Ends(*(found[name].to_numpy().reshape(runs, -1) for name in (lower, upper)), truth)
+        numbers = found.select(values).to_series().to_numpy()
+        ends.append(numbers if runs is None else numbers.reshape(runs, -1))
+    return {name: Ends(*ends, truth)}

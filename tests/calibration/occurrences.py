@@ -25,7 +25,7 @@ from toolkit.statistics.events import (
     survival_curve,
 )
 
-from .form import Ends, Process, Rng, cells_of, ends_of
+from .form import Ends, Process, Rng, ends_of, fewer
 from .spreads import MONDAY, WEEK
 
 HOUR, DAY = 3600, 86_400
@@ -66,12 +66,9 @@ def counted(rng: Rng, runs: int) -> dict[str, Ends]:
     ]
     of_day = of_runs(rates(opened(day, 0, DAY), ["run"]), runs)
     change = of_runs(rate_changes(opened(pl.concat(weeks), 0, 2 * WEEK), ["run"]), runs)
-    return {
-        "events.rates rate_lower_per_day": ends_of(
-            of_day, "rate_lower_per_day", "rate_upper_per_day", 20.0
-        ),
-        "events.rate_changes ratio_lower": ends_of(change, "ratio_lower", "ratio_upper", 2 / 3),
-    }
+    return ends_of(of_day, "events.rates rate_lower_per_day", 20.0) | ends_of(
+        change, "events.rate_changes ratio_lower", 2 / 3
+    )
 
 
 def ranked(rng: Rng, runs: int) -> dict[str, Ends]:
@@ -83,8 +80,7 @@ def ranked(rng: Rng, runs: int) -> dict[str, Ends]:
     }
     events = opened(drawn_apart(rng, means.ravel(), 0, DAY, **names), 0, DAY)
     found = league(events, ["symbol"], all_groups=pl.DataFrame(names)).sort("family", "symbol")
-    lower, upper = (f"rate_shrunk_{end}_per_day" for end in ("lower", "upper"))
-    return {f"events.league {lower}": cells_of(found, lower, upper, means, runs)}
+    return ends_of(found, "events.league rate_shrunk_lower_per_day", means, runs)
 
 
 def by_hour(rng: Rng, runs: int) -> dict[str, Ends]:
@@ -95,14 +91,11 @@ def by_hour(rng: Rng, runs: int) -> dict[str, Ends]:
     hours = MONDAY + HOUR * np.tile(np.arange(means.shape[1]), runs)
     frame = drawn_apart(rng, means.ravel(), 0, HOUR, run=run, begins=hours)
     frame = frame.select(pl.col("t_open") + pl.col("begins"), "run")
-    found = rates_by_hour(opened(frame, MONDAY, MONDAY + 8 * WEEK), ["run"]).sort(
-        "run", "weekday", "hour"
+    found = rates_by_hour(opened(frame, MONDAY, MONDAY + 8 * WEEK), ["run"])
+    found, name = found.sort("run", "weekday", "hour"), "events.rates_by_hour events_per_h_{}_lower"
+    return ends_of(found, name.format("mean"), season, runs) | ends_of(
+        found, name.format("deviation"), season - season.mean(), runs
     )
-    ends = {}
-    for name, truth in (("mean", season), ("deviation", season - season.mean())):
-        lower, upper = (f"events_per_h_{name}_{end}" for end in ("lower", "upper"))
-        ends[f"events.rates_by_hour {lower}"] = cells_of(found, lower, upper, truth, runs)
-    return ends
 
 
 def watched(rng: Rng, runs: int) -> dict[str, Ends]:
@@ -125,14 +118,9 @@ def watched(rng: Rng, runs: int) -> dict[str, Ends]:
     found = of_runs(survival(frame, ["run"]), runs)
     curve = survival_curve(frame, ["run"]).filter(pl.col("life_s") <= MEDIAN_LIFE_S)
     half = of_runs(curve.group_by("run", maintain_order=True).last(), runs)
-    return {
-        "events.survival median_life_lower_s": ends_of(
-            found, "median_life_lower_s", "median_life_upper_s", float(MEDIAN_LIFE_S)
-        ),
-        "events.survival_curve survival_lower": ends_of(
-            half, "survival_lower", "survival_upper", 0.5
-        ),
-    }
+    return ends_of(found, "events.survival median_life_lower_s", float(MEDIAN_LIFE_S)) | ends_of(
+        half, "events.survival_curve survival_lower", 0.5
+    )
 
 
 def lasting(rng: Rng, runs: int) -> dict[str, Ends]:
@@ -145,14 +133,12 @@ def lasting(rng: Rng, runs: int) -> dict[str, Ends]:
         ends, seen = rng.exponential(1_200 / hazard), rng.exponential(3_600, 250)
         frame = lives(np.minimum(ends, seen), ends <= seen, size=size, venue=venue)
         parts.append(hazard_ratios(frame, ["size", "venue"]))
-    found = pl.concat(parts)
-    lower, upper = (f"hazard_ratio_{end}" for end in ("lower", "upper"))
-    return {f"events.hazard_ratios {lower}": cells_of(found, lower, upper, np.exp(logs), runs)}
+    return ends_of(pl.concat(parts), "events.hazard_ratios hazard_ratio_lower", np.exp(logs), runs)
 
 
 def followed(drift: float, rng: Rng, runs: int) -> dict[str, Ends]:
     """30 days of four walks that no event moves, which share a drift that is drawn for each day."""
-    ts, parts = 600 * np.arange(30 * 144), []
+    ts, studies, follows = 600 * np.arange(30 * 144), [], []
     for _ in range(runs):
         market = np.repeat(rng.standard_t(5, 30) * drift, 144)
         prices = np.exp(np.cumsum(market + 1e-4 * rng.standard_t(5, (4, ts.size)), axis=1))
@@ -172,25 +158,15 @@ def followed(drift: float, rng: Rng, runs: int) -> dict[str, Ends]:
             schema_overrides={"direction": pl.Int64},
         )
         asked = {"before_s": 600, "cluster": "day" if drift else "path"}
-        last = study(events, bars, after_s=HOUR, every_s=HOUR, **asked).tail(1)
-        went_on = follow_through(events, bars, horizons_s=[HOUR], **asked)
-        bounds = r"^(return|went_on)_.*(lower|upper).*$"
-        parts.append(
-            last.select(pl.col(bounds).name.prefix("study ")).hstack(
-                went_on.select(pl.col(bounds).name.prefix("follow_through "))
-            )
-        )
-    found = pl.concat(parts)
-    columns = [
-        ("study return_mean_lower_log_bps", 0.0),
-        ("study return_median_lower_log_bps", 0.0),
-        ("follow_through return_median_lower_log_bps", 0.0),
-        ("follow_through went_on_lower", 0.5),
-    ]
-    return {
-        f"events.{lower}": ends_of(found, lower, lower.replace("lower", "upper"), truth)
-        for lower, truth in columns
-    }
+        studies.append(study(events, bars, after_s=HOUR, every_s=HOUR, **asked).tail(1))
+        follows.append(follow_through(events, bars, horizons_s=[HOUR], **asked))
+    of_study, of_follows = pl.concat(studies), pl.concat(follows)
+    return (
+        ends_of(of_study, "events.study return_mean_lower_log_bps", 0.0)
+        | ends_of(of_study, "events.study return_median_lower_log_bps", 0.0)
+        | ends_of(of_follows, "events.follow_through return_median_lower_log_bps", 0.0)
+        | ends_of(of_follows, "events.follow_through went_on_lower", 0.5)
+    )
 
 
 def taken(rng: Rng, runs: int) -> dict[str, Ends]:
@@ -224,12 +200,9 @@ def taken(rng: Rng, runs: int) -> dict[str, Ends]:
         ).with_columns(pl.lit(edge, pl.Int64).alias(name) for name, edge in edges.items())
         parts.append(payoff(positions(events, rows, delays_s=[step_s])))
     found = pl.concat(parts)
-    return {
-        f"events.payoff gross_{form}_lower_bps": ends_of(
-            found, f"gross_{form}_lower_bps", f"gross_{form}_upper_bps", 0.0
-        )
-        for form in ("mean", "median")
-    }
+    return ends_of(found, "events.payoff gross_mean_lower_bps", 0.0) | ends_of(
+        found, "events.payoff gross_median_lower_bps", 0.0
+    )
 
 
 def apart(rng: Rng, runs: int) -> dict[str, Ends]:
@@ -241,23 +214,16 @@ def apart(rng: Rng, runs: int) -> dict[str, Ends]:
         times = np.repeat(np.arange(24 * 80) * HOUR, counts) + rng.integers(0, HOUR, counts.sum())
         frame = openings(times, 0, 80 * DAY, run=[run] * times.size)
         parts.append(frame.with_columns(family=pl.lit(family)))
-    stretches = [
-        ("splash", 0, 80 * DAY),
-        ("spread", 0, 30 * DAY),
-        ("spread", 30 * DAY + HOUR, 80 * DAY),
-    ]
-    held = pl.DataFrame(stretches, ["family", "start_ts", "end_ts"], orient="row")
+    held = pl.DataFrame(
+        {"family": ["splash", "spread", "spread"], "start_ts": [0, 0, 30 * DAY + HOUR]}
+        | {"end_ts": [80 * DAY, 30 * DAY, 80 * DAY]}
+    )
     found = cooccurrence(pl.concat(parts), ["run"], same=["run"], held=held)
     first = of_runs(found.filter(family="splash"), runs)
-    return {
-        f"events.cooccurrence {name}null_band_lower": ends_of(
-            first,
-            f"{name}null_band_lower",
-            f"{name}null_band_upper",
-            first[f"{name}ratio"].to_numpy(),
-        )
-        for name in ("", "after_")
-    }
+    name = "events.cooccurrence {}null_band_lower".format
+    return ends_of(first, name(""), first["ratio"].to_numpy()) | ends_of(
+        first, name("after_"), first["after_ratio"].to_numpy()
+    )
 
 
 PROCESSES = [
@@ -266,8 +232,8 @@ PROCESSES = [
     Process("8 weeks of events with a season and bursts", by_hour, given=0.9),
     Process("two logs apart with hours, bursts and a gap", apart),
     Process("lognormal lives seen in a window of 4 medians", watched),
-    Process("250 lives whose hazard follows size and venue", lasting, runs=500),
+    fewer("250 lives whose hazard follows size and venue", lasting),
     Process("150 events on four spreads that swing together", taken),
-    Process("150 events that move nothing", partial(followed, 0.0), runs=500),
-    Process("150 events that move nothing, days that move all", partial(followed, 5e-5), runs=500),
+    fewer("150 events that move nothing", partial(followed, 0.0)),
+    fewer("150 events that move nothing, days that move all", partial(followed, 5e-5)),
 ]

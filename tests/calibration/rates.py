@@ -12,7 +12,7 @@ import polars as pl
 
 from toolkit.statistics import funding
 
-from .form import FULL_RUNS, Ends, Process, Rng, cells_of, frame_of
+from .form import FULL_RUNS, Ends, Process, Rng, ends_of, frame_of
 from .spreads import MONDAY, WEEK, bursts, long_memory, reverting
 
 HOUR, DAY = 3600, 86_400
@@ -32,24 +32,21 @@ def calendar(rng: Rng, runs: int) -> dict[str, Ends]:
     rates = reverting(0.9, 1e-5 * bursts(rng, shape, 12), rng) + np.tile(season, 8)
     frame = leg(MONDAY + HOUR * (1 + np.arange(shape[1])), rates, 1)
     window, table = (MONDAY, MONDAY + 8 * WEEK), 876_000 * season.reshape(7, 24)
-    columns = "lower_apr_pct", "upper_apr_pct"
     hours, days = funding.by_hour(frame, *window), funding.by_weekday(frame, *window)
-    return {
-        "funding.by_hour lower_apr_pct": cells_of(hours, *columns, table.mean(axis=0), runs),
-        "funding.by_weekday lower_apr_pct": cells_of(days, *columns, table.mean(axis=1), runs),
-    }
+    return ends_of(hours, "funding.by_hour lower_apr_pct", table.mean(axis=0), runs) | ends_of(
+        days, "funding.by_weekday lower_apr_pct", table.mean(axis=1), runs
+    )
 
 
 def of_weeks(of: Callable[[Rng, int, int], np.ndarray], rng: Rng, runs: int) -> dict[str, Ends]:
     """A quarter of rates of 8 h, around 0 and without a season."""
     rates = of(rng, runs, 13 * 21)
     frame = leg(MONDAY + 8 * HOUR * (1 + np.arange(13 * 21)), 1e-4 * rates, 8)
-    window, columns = (MONDAY, MONDAY + 13 * WEEK), ("lower_apr_pct", "upper_apr_pct")
+    window = MONDAY, MONDAY + 13 * WEEK
     hours, days = funding.by_hour(frame, *window), funding.by_weekday(frame, *window)
-    return {
-        "funding.by_hour lower_apr_pct": cells_of(hours, *columns, np.zeros(24), runs),
-        "funding.by_weekday lower_apr_pct": cells_of(days, *columns, np.zeros(7), runs),
-    }
+    return ends_of(hours, "funding.by_hour lower_apr_pct", 0.0, runs) | ends_of(
+        days, "funding.by_weekday lower_apr_pct", 0.0, runs
+    )
 
 
 def averages(rng: Rng, runs: int, settlements: int, memory: int) -> np.ndarray:
@@ -168,11 +165,9 @@ def kept(asked: Holding, fails: bool, rng: Rng, runs: int) -> dict[str, Ends]:
         frame, 0, days * DAY + 1, horizons=[f"{held_d}d"], every="4h", funding_only=True
     )
     median = 0.0 if fails else median_kept_bps(kind, memory, 3 * held_d)
-    ends = {}
-    for name, truth in (("mean", 3 * held_d * MEAN_BPS), ("median", median)):
-        both = (found[f"funding_{name}_{end}_bps"].to_numpy() for end in ("lower", "upper"))
-        ends[f"funding.holdings funding_{name}_lower_bps"] = Ends(*both, truth)
-    return ends
+    return ends_of(
+        found, "funding.holdings funding_mean_lower_bps", 3 * held_d * MEAN_BPS
+    ) | ends_of(found, "funding.holdings funding_median_lower_bps", median)
 
 
 PROCESSES = [

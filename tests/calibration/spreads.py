@@ -24,13 +24,15 @@ from toolkit.statistics.spread import (
 )
 from toolkit.statistics.survival import life_quantiles
 
-from .form import FEWER_RUNS, Ends, Process, Rng, cells_of, ends_of, frame_of
+from .form import FEWER_RUNS, Ends, Process, Rng, ends_of, fewer, frame_of
 
 COST = FeeModel(
     "none", tuple(Fee(name, None, 0, taker_bps=0.0, slippage_bps=0.0) for name in ("X", "Y"))
 )
 MONDAY, WEEK = 4 * 86_400, 604_800
 MINUTES = WEEK // 60
+HALF_LIFE = "spread.half_life half_life_lower_s"
+OF_WEEK = "spread.hour_of_week spread_{}_lower_log_bps"
 CASES = {
     "plain": "normal shocks",
     "bursts": "bursts",
@@ -96,10 +98,10 @@ def half_lives(case: str, phi: float, rng: Rng, runs: int) -> dict[str, Ends]:
         kept = (minute >= 5040) | (minute % 60 == 0)
     found = half_life(frame_of(60 * minute, kept, spread_log_bps=paths), 0, 60 * length)
     true_s = math.inf if phi == 1 else -60 * math.log(2) / math.log(phi)
-    both = ends_of(found, "half_life_lower_s", "half_life_upper_s", true_s)
-    ends = {"spread.half_life half_life_lower_s": both}
+    ends = ends_of(found, HALF_LIFE, true_s)
     if phi == 1:
-        ends["spread.half_life half_life_upper_s"] = both._replace(lower=np.zeros(runs))
+        upper = ends[HALF_LIFE]._replace(lower=np.zeros(runs))
+        ends["spread.half_life half_life_upper_s"] = upper
     return ends
 
 
@@ -131,8 +133,7 @@ def fractional(order: float, rng: Rng, runs: int) -> dict[str, Ends]:
 
 def _without_truth(paths: np.ndarray) -> dict[str, Ends]:
     found = half_life(frame_of(60 * np.arange(MINUTES), spread_log_bps=paths), 0, WEEK)
-    ends = ends_of(found, "half_life_lower_s", "half_life_upper_s", math.nan)
-    return {"spread.half_life half_life_lower_s": ends}
+    return ends_of(found, HALF_LIFE, math.nan)
 
 
 def edges(phi: float, rng: Rng, runs: int) -> dict[str, Ends]:
@@ -155,11 +156,9 @@ def weekly(half_life_h: int, rng: Rng, runs: int) -> dict[str, Ends]:
     values = noise + np.tile(np.repeat(season, 6), 8)
     ts, kept = MONDAY + 600 * np.arange(shape[1]), rng.random(shape) >= 0.1
     found = hour_of_week(frame_of(ts, kept, spread_log_bps=values), MONDAY, MONDAY + 8 * WEEK)
-    ends = {}
-    for name, truth in (("mean", season), ("deviation", season - season.mean())):
-        lower, upper = (f"spread_{name}_{end}_log_bps" for end in ("lower", "upper"))
-        ends[f"spread.hour_of_week {lower}"] = cells_of(found, lower, upper, truth, runs)
-    return ends
+    return ends_of(found, OF_WEEK.format("mean"), season, runs) | ends_of(
+        found, OF_WEEK.format("deviation"), season - season.mean(), runs
+    )
 
 
 def in_hours(hours: np.ndarray, truth: float, *names: str) -> dict[str, Ends]:
@@ -169,9 +168,7 @@ def in_hours(hours: np.ndarray, truth: float, *names: str) -> dict[str, Ends]:
     found = hour_of_week(frame, MONDAY, MONDAY + weeks * WEEK)
     ends = {}
     for name in names:
-        lower, upper = (f"spread_{name}_{end}_log_bps" for end in ("lower", "upper"))
-        of_weeks = np.full(168, truth if name == "mean" else 0.0)
-        ends[f"spread.hour_of_week {lower}"] = cells_of(found, lower, upper, of_weeks, runs)
+        ends |= ends_of(found, OF_WEEK.format(name), truth if name == "mean" else 0.0, runs)
     return ends
 
 
@@ -203,12 +200,7 @@ def lives(count: int, rng: Rng, runs: int) -> dict[str, Ends]:
             "observed": (durations <= watched).ravel().astype(np.int64),
         }
     )
-    found = life_quantiles(frame, ["run"])
-    return {
-        "survival.life_quantiles life_lower_s": ends_of(
-            found, "life_lower_s", "life_upper_s", 600.0
-        )
-    }
+    return ends_of(life_quantiles(frame, ["run"]), "survival.life_quantiles life_lower_s", 600.0)
 
 
 @cache
@@ -233,8 +225,7 @@ def closes(rng: Rng, runs: int) -> dict[str, Ends]:
         60 * np.arange(MINUTES), rng.random(paths.shape) >= 0.002, spread_log_bps=paths
     )
     found = time_to_close(frame, 0, WEEK, enter_bps=ENTER, exit_bps=LEAVE)
-    ends = ends_of(found, "close_lower_s", "close_upper_s", median_close_s())
-    return {"spread.time_to_close close_lower_s": ends}
+    return ends_of(found, "spread.time_to_close close_lower_s", median_close_s())
 
 
 def tails(half_life_h: int, rng: Rng, runs: int) -> dict[str, Ends]:
@@ -253,9 +244,7 @@ def ends_of_tails(sizes: np.ndarray, index: float, *, errors: bool = False) -> d
     found = tail_index(frame_of(ts, spread_log_bps=sizes), 0, 900 * sizes.shape[1])
     ends = {}
     for name in (f"tail_{percent}pct" for percent in (1, 2, 5, 10)):
-        ends[f"spread.tail_index {name}_lower"] = ends_of(
-            found, f"{name}_lower", f"{name}_upper", index
-        )
+        ends |= ends_of(found, f"spread.tail_index {name}_lower", index)
         if errors:
             middle, reach = (found[f"{name}_{part}"].to_numpy() for part in ("index", "error"))
             reach = 1.96 * reach
@@ -294,7 +283,7 @@ def bands_of(frame: pl.DataFrame) -> dict[str, Ends]:
 
 def unfit_process(case: str, phi: float) -> Process:
     words = f"AR(1), phi {phi:g}, {WEEK_CASES[case]}"
-    return Process(words, partial(unfit, case, phi), runs=FEWER_RUNS, fails=True)
+    return fewer(words, partial(unfit, case, phi), fails=True)
 
 
 def half_life_process(case: str, phi: float) -> Process:
@@ -310,24 +299,17 @@ PROCESSES = [
     unfit_process("two_speeds", 0.9),
     *(unfit_process(case, 0.99) for case in ("season", "moving_average", "ticks")),
     *(
-        Process(
-            f"fractional noise of order {d:g}", partial(fractional, d), runs=FEWER_RUNS, fails=True
-        )
+        fewer(f"fractional noise of order {d:g}", partial(fractional, d), fails=True)
         for d in (0.3, 0.49)
     ),
     *(
-        Process(
-            f"a mean beneath bursts, phi {phi:g}", partial(edges, phi), runs=FEWER_RUNS, given=0.9
-        )
+        fewer(f"a mean beneath bursts, phi {phi:g}", partial(edges, phi), given=0.9)
         for phi in (0.0, 0.97, 0.99)
     ),
     Process("8 weeks with a season and bursts, half-life 5 h", partial(weekly, 5)),
     Process("8 weeks with a season and bursts, half-life 24 h", partial(weekly, 24), given=0.9),
-    Process(
-        "26 weeks of hours with bursts, half-life 72 h",
-        partial(weekly_steady, 72, 26),
-        runs=FEWER_RUNS,
-        given=0.9,
+    fewer(
+        "26 weeks of hours with bursts, half-life 72 h", partial(weekly_steady, 72, 26), given=0.9
     ),
     Process("8 weeks of lognormal hours, half-life 12 h", partial(weekly_skewed, 12), given=0.9),
     Process("8 weeks with long memory of order 0.3", partial(weekly_long, 0.3, "mean"), fails=True),
@@ -342,9 +324,9 @@ PROCESSES = [
     Process("100 lognormal lives, some cut off", partial(lives, 100)),
     Process("AR(1), phi 0.98, from 2 deviations to 0.5", closes),
     # else not_pareto by chance, or days_depend
-    Process("Pareto sizes without memory", partial(tails, 0), runs=500, given=0.9),
-    Process("Pareto sizes, half-life 1 h", partial(tails, 1), runs=500, given=0.9),
-    Process("Pareto sizes, half-life 4 h", partial(tails, 4), runs=500, given=0.9),
+    fewer("Pareto sizes without memory", partial(tails, 0), given=0.9),
+    fewer("Pareto sizes, half-life 1 h", partial(tails, 1), given=0.9),
+    fewer("Pareto sizes, half-life 4 h", partial(tails, 4), given=0.9),
     Process("two walks, normal shocks", partial(unrelated, None)),
     Process("two walks, bursts of each and of both", partial(unrelated, 120)),
 ]

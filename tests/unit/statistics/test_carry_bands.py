@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -29,25 +31,20 @@ HOUR = 3600
 SHORT = Memory(None, 1.0)
 
 
-def rates(phi: float, settlements: int, runs: int, seed: int) -> np.ndarray:
-    rng = np.random.default_rng(seed)
-    shocks = rng.standard_normal((settlements, runs))
-    found = np.empty_like(shocks)
-    found[0] = shocks[0] / np.sqrt(1 - phi**2)
-    for at in range(1, settlements):
-        found[at] = phi * found[at - 1] + shocks[at]
-    return found.T
+@pytest.fixture
+def holdings(autoregressive: Callable[..., np.ndarray]) -> Callable[..., tuple]:
+    """The entries and what each holding of 24 h received, with settlements 8 h apart."""
+
+    def build(phi: float, settlements: int, every_h: int = 4) -> tuple[np.ndarray, np.ndarray]:
+        level = np.append(0.0, np.cumsum(autoregressive(phi, settlements, seed=1)[0]))
+        entries = np.arange(0, settlements * 8 - 23, every_h)
+        return entries * HOUR, level[(entries + 24) // 8] - level[entries // 8]
+
+    return build
 
 
-def holdings(paths: np.ndarray, horizon_h: int, every_h: int) -> tuple[np.ndarray, np.ndarray]:
-    """What each holding of settlements 8 h apart received: entries, and one row per path."""
-    level = np.concatenate([np.zeros((len(paths), 1)), np.cumsum(paths, axis=1)], axis=1)
-    entries = np.arange(0, paths.shape[1] * 8 - horizon_h + 1, every_h)
-    return entries * HOUR, level[:, (entries + horizon_h) // 8] - level[:, entries // 8]
-
-
-def test_the_band_moves_and_scales_with_the_values_and_is_the_same_each_time():
-    ts, (values,) = holdings(rates(0.5, 300, 1, 1), 24, 4)
+def test_the_band_moves_and_scales_with_the_values_and_is_the_same_each_time(holdings):
+    ts, values = holdings(0.5, 300)
     asked = (24 * HOUR, 4 * HOUR, SHORT)
     found, again = (band(ts, Ranked.of(values.copy()), *asked) for _ in range(2))
     assert found == again
@@ -57,14 +54,14 @@ def test_the_band_moves_and_scales_with_the_values_and_is_the_same_each_time():
 
 
 @pytest.mark.parametrize(("days", "found"), [(12, False), (13, True)])
-def test_fewer_than_twelve_horizons_have_no_band(days, found):
-    ts, (values,) = holdings(rates(0.0, 3 * days, 1, 2), 24, 1)
+def test_fewer_than_twelve_horizons_have_no_band(days, found, holdings):
+    ts, values = holdings(0.0, 3 * days, 1)
     given = band(ts, Ranked.of(values), 24 * HOUR, HOUR, SHORT)
     assert (given != Reason.TOO_FEW) is found
 
 
-def test_values_that_remember_more_than_their_time_have_no_band():
-    ts, (values,) = holdings(rates(0.0, 300, 1, 2), 24, 4)
+def test_values_that_remember_more_than_their_time_have_no_band(holdings):
+    ts, values = holdings(0.0, 300)
     asked = (ts, Ranked.of(values), 24 * HOUR, 4 * HOUR)
     assert band(*asked, Memory(Reason.LONG_MEMORY, 1.0)) == Reason.LONG_MEMORY
     once, fourfold = (band(*asked, Memory(None, excess)) for excess in (1.0, 4.0))
@@ -72,8 +69,8 @@ def test_values_that_remember_more_than_their_time_have_no_band():
     assert np.subtract(fourfold.mean, mean) == pytest.approx(2 * np.subtract(once.mean, mean))
 
 
-def test_entries_with_more_holes_than_time_have_no_band():
-    ts, (values,) = holdings(rates(0.0, 900, 1, 2), 24, 1)
+def test_entries_with_more_holes_than_time_have_no_band(holdings):
+    ts, values = holdings(0.0, 900, 1)
     third = ts[::3], Ranked.of(values[::3]), 24 * HOUR
     assert band(*third, HOUR, SHORT) == Reason.TOO_FEW
     assert band(*third, 3 * HOUR, SHORT) != Reason.TOO_FEW
@@ -101,8 +98,8 @@ def test_cells_without_entries_sum_to_nothing():
     assert found.tolist() == [[1.0, 0.0, 0.0, 6.0, 0.0, 0.0]]
 
 
-def test_the_band_of_the_median_is_between_quantiles_of_the_values():
-    ts, (values,) = holdings(rates(0.5, 300, 1, 1), 24, 4)
+def test_the_band_of_the_median_is_between_quantiles_of_the_values(holdings):
+    ts, values = holdings(0.5, 300)
     cubed = values**3
     (below, above), (low, high) = (
         band(ts, Ranked.of(each), 24 * HOUR, 4 * HOUR, SHORT).median for each in (values, cubed)

@@ -11,7 +11,8 @@ from toolkit.errors import InputError
 from toolkit.statistics.events.documents import channels
 
 NAMES = ("rest", "socket", "webhook")
-TYPES = {"n_deliveries": pl.Int64, "arrived_ms": pl.Int64, "event_type": pl.String}
+DOCUMENT = {"family": "spread", "event_id": "a", "event_type": "x"}
+DOCUMENT |= {"ts_ms": 9_500, "arrived_ms": 9_900}
 
 
 def arrivals(rows: list[dict]) -> pl.DataFrame:
@@ -91,11 +92,7 @@ def looped(
 def test_every_figure_is_what_loops_count(seed: int) -> None:
     rng = np.random.default_rng(seed)
     came, window = drawn(rng), (100, 950)
-    held = [
-        ("rest", "spread", 0, 400),
-        ("rest", "spread", 600, 2_000),
-        ("rest", "spread", 380, 450),
-    ]
+    held = [("rest", "spread", *ends) for ends in ((0, 400), (600, 2_000), (380, 450))]
     held += [("socket", "splash", 300, 700)]
     frame = pl.DataFrame(held, schema=["channel", "family", "start_ts", "end_ts"], orient="row")
     found = channels(came, *window, held=frame)
@@ -110,11 +107,7 @@ def test_every_figure_is_what_loops_count(seed: int) -> None:
 def test_known_losses_and_delays_are_found_within_their_error() -> None:
     rng = np.random.default_rng(5)
     ts = np.sort(rng.integers(0, 30 * 86_400_000, 20_000))
-    ids = {
-        "family": "spread",
-        "event_id": [f"e{n}" for n in range(ts.size)],
-        "event_type": "opened",
-    }
+    ids = {"family": "spread", "event_id": np.arange(ts.size).astype(str), "event_type": "opened"}
     every = pl.DataFrame(ids | {"ts_ms": ts})
     polled = every.with_columns(arrived_ms=(pl.col("ts_ms") // 60_000 + 1) * 60_000)
     delay_ms = rng.exponential(400, ts.size).astype(int)
@@ -135,51 +128,34 @@ def test_known_losses_and_delays_are_found_within_their_error() -> None:
 
 
 def test_what_nobody_counted_is_null_and_says_so() -> None:
-    ids = {"family": ["spread"] * 2, "event_id": ["a", "b"], "event_type": ["x"] * 2}
-    frame = pl.DataFrame(
-        ids | {"ts_ms": [1_000, 2_000], "arrived_ms": [None, None]}, schema_overrides=TYPES
-    )
+    frame = arrivals([DOCUMENT | {"event_id": each, "arrived_ms": None} for each in "ab"])
     counted = frame.with_columns(n_deliveries=pl.Series([3, 1]))
     uncounted = frame.with_columns(n_deliveries=pl.lit(None, pl.Int64))
     first, second = channels({"a": counted, "b": uncounted}).rows(named=True)
     assert (first["n_doubled"], first["doubled_reason"]) == (2, None)
     assert (second["n_doubled"], second["doubled_reason"]) == (None, "not_noted")
-    assert (first["n_timed"], first["latency_median_s"], first["latency_reason"]) == (
-        0,
-        None,
-        "empty",
-    )
-    assert (first["n_compared"], first["lead_median_s"], first["lead_reason"]) == (0, None, "empty")
+    for names in (
+        ("n_timed", "latency_median_s", "latency_reason"),
+        ("n_compared", "lead_median_s", "lead_reason"),
+    ):
+        assert [first[name] for name in names] == [0, None, "empty"]
     assert (first["n_both"], first["lost_share"]) == (2, 0.0)
 
 
 def test_a_channel_without_a_document_was_open_at_no_time_that_is_known() -> None:
-    frame = arrivals(
-        [
-            {
-                "family": "spread",
-                "event_id": "a",
-                "event_type": "x",
-                "ts_ms": 9_500,
-                "arrived_ms": 9_900,
-            }
-        ]
-    )
+    frame = arrivals([DOCUMENT])
     row = channels({"rest": frame, "webhook": frame.clear()}).row(1, named=True)
     assert (row["n"], row["n_other"], row["lost_share"], row["held_s"]) == (0, 0, None, 0)
     assert row["lost_share_reason"] == "empty"
     held = {"channel": ["webhook"], "family": ["spread"], "start_ts": [0], "end_ts": [20]}
-    row = channels({"rest": frame, "webhook": frame.clear()}, held=pl.DataFrame(held)).row(
-        1, named=True
-    )
+    found = channels({"rest": frame, "webhook": frame.clear()}, held=pl.DataFrame(held))
+    row = found.row(1, named=True)
     assert (row["n_lost"], row["n_other"], row["lost_share"]) == (1, 1, 1.0)
     assert channels({"a": frame.clear(), "b": frame.clear()}, 0, 10).is_empty()
 
 
 def test_what_is_no_comparison_is_refused() -> None:
-    frame = arrivals(
-        [{"family": "spread", "event_id": "a", "event_type": "x", "ts_ms": 0, "arrived_ms": 1}]
-    )
+    frame = arrivals([DOCUMENT])
     with pytest.raises(InputError, match="two channels or more"):
         channels({"rest": frame})
     with pytest.raises(InputError, match="arrived_ms"):

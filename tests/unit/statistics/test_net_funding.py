@@ -9,10 +9,12 @@ from toolkit.errors import InputError
 from toolkit.statistics.fees import FeeModel
 from toolkit.statistics.funding import net_summary, summary
 
+from .conftest import FUNDING
 from .test_fee_table import JANUARY, PERP, TABLE
 
 KEY = f"funding/{PERP}"
 COST = 2 * (3 + 20) + 0.25 + 1.5
+DAYS = "funding_only_breakeven_days", "funding_only_breakeven_days_reason"
 
 
 @pytest.fixture
@@ -66,18 +68,10 @@ def test_the_net_rate_is_that_of_the_net_carry_over_the_window(days, fees):
         assert row[f"net_apr{at}_pct"] == pytest.approx(over_a_year)
 
 
-def test_at_the_break_even_days_nothing_is_left(fees):
-    days = net_summary(paid(3e-4), fees)["funding_only_breakeven_days"].item()
-    assert paid(3e-4, 1)["funding_bps"].item() * days == pytest.approx(COST)
-
-
 @pytest.mark.parametrize("rate", [0.0, -1e-4])
 def test_a_rate_that_is_paid_never_breaks_even(rate, fees):
     row = net_summary(paid(rate), fees).row(0, named=True)
-    assert (row["funding_only_breakeven_days"], row["funding_only_breakeven_days_reason"]) == (
-        None,
-        "nothing_left",
-    )
+    assert [row[name] for name in DAYS] == [None, "nothing_left"]
     assert row["net_carry_bps"] < 0
 
 
@@ -85,38 +79,22 @@ def test_rebates_break_even_at_once():
     free = FeeModel.parse(TABLE.replace("maker_bps = 10.0", "maker_bps = -1.5"))
     row = net_summary(paid(-1e-4), free, style="maker").row(0, named=True)
     assert row["cost_bps"] < 0
-    assert (row["funding_only_breakeven_days"], row["funding_only_breakeven_days_reason"]) == (
-        0.0,
-        None,
-    )
+    assert [row[name] for name in DAYS] == [0.0, None]
 
 
 def test_unknown_costs_are_null_and_named_and_reasons_of_the_carry_come_first(fees):
     other = paid(3e-4, key="funding/BTC_USDT:BYBIT.futures:KRAKEN.futures")
     row = net_summary(other, fees).row(0, named=True)
     assert (row["net_carry_bps"], row["net_carry_reason"]) == (None, "unknown_fee")
-    assert (row["funding_only_breakeven_days"], row["funding_only_breakeven_days_reason"]) == (
-        None,
-        "unknown_fee",
-    )
+    assert [row[name] for name in DAYS] == [None, "unknown_fee"]
     assert row["cost_lacks"] == "an entry for BYBIT.futures"
     assert row["breakeven_bps"] == pytest.approx(22.5)
-    empty = summary(pl.DataFrame(schema=PAID), JANUARY, JANUARY + 60)
+    empty = summary(pl.DataFrame(schema=FUNDING), JANUARY, JANUARY + 60)
     assert net_summary(empty, fees).is_empty()
     nothing = other.with_columns(
         carry_bps=pl.lit(None, pl.Float64), carry_reason=pl.lit("low_coverage")
     )
     assert net_summary(nothing, fees)["net_carry_reason"].item() == "low_coverage"
-
-
-PAID = {
-    "trajectory": pl.String,
-    "ts": pl.Int64,
-    "buy_rate": pl.Float64,
-    "sell_rate": pl.Float64,
-    "buy_interval_hours": pl.Float64,
-    "sell_interval_hours": pl.Float64,
-}
 
 
 def test_one_leg_has_half_the_fills(fees):
