@@ -237,6 +237,12 @@ def store(service: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture
+def own(store: Path, tmp_path: Path) -> Path:
+    """A copy of the store in a folder of its own."""
+    return Path(shutil.copy(store, tmp_path / "rail.duckdb"))
+
+
 @pytest.fixture(scope="session")
 def dashboard(store: Path) -> Iterator[str]:
     with dashboard_over(store) as address:
@@ -248,6 +254,13 @@ def settled(page: Page) -> Page:
     page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for()
     page.wait_for_function("document.querySelectorAll('[data-testid=stSkeleton]').length === 0")
     page.wait_for_timeout(400)  # a figure fades in
+    return page
+
+
+def visit(page: Page, address: str, title: str) -> Page:
+    """Open a page of the dashboard, and wait for its title and the end of its run."""
+    page.goto(address)
+    heading(page, title)
     return page
 
 

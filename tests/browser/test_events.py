@@ -3,36 +3,28 @@
 from __future__ import annotations
 
 import re
-import shutil
-from collections.abc import Callable
-from pathlib import Path
 
 import polars as pl
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from toolkit.client import Client
 from toolkit.store import Store
 from toolkit.workspace import Workspace
 
-from .conftest import NOW, dashboard_over, heading, leave, settled, wear
+from .conftest import NOW, dashboard_over, heading, leave, settled, visit, wear
 from .test_pages import NO_WIDER_THAN, barriers
 
 DAY_S = 86_400
 COUNT_CLICKS = "window.clicks = 0; addEventListener('click', () => (window.clicks += 1), true)"
 
 
-def test_what_followed_the_largest_pump_of_the_day_is_two_clicks_away(
-    service: str, store: Path, look: Callable[..., Page], tmp_path: Path
-) -> None:
-    own = Path(shutil.copy(store, tmp_path / "rail.duckdb"))
+def test_what_followed_the_largest_pump_of_the_day_is_two_clicks_away(service, own, look):
     with Workspace(Client(service, "demo-pro"), Store(own)) as workspace:
         opened = workspace.events("splash", NOW - DAY_S, NOW).detections()
         legs = opened.filter(pl.col("direction") > 0)["trajectory"].unique().to_list()
         workspace.sync(legs, NOW - DAY_S - 7_200, NOW)
     with dashboard_over(own) as address:
-        page = look()
-        page.goto(address)
-        heading(page, "Overview")
+        page = visit(look(), address, "Overview")
         page.evaluate(COUNT_CLICKS)
         page.get_by_role("link", name="Events").click()
         heading(page, "Events")
@@ -44,12 +36,8 @@ def test_what_followed_the_largest_pump_of_the_day_is_two_clicks_away(
         leave(page)
 
 
-def test_a_row_opens_by_key_and_keys_step_to_its_neighbours(
-    dashboard: str, look: Callable[..., Page]
-) -> None:
-    page = look()
-    page.goto(f"{dashboard}/events?family=splash")
-    heading(page, "Events")
+def test_a_row_opens_by_key_and_keys_step_to_its_neighbours(dashboard, look):
+    page = visit(look(), f"{dashboard}/events?family=splash", "Events")
     rows = page.locator("table").nth(1).locator("tbody tr")
     rows.nth(1).locator("button").focus()
     page.keyboard.press("Enter")
@@ -71,12 +59,8 @@ def test_a_row_opens_by_key_and_keys_step_to_its_neighbours(
     expect(page).not_to_have_url(re.compile("event="))
 
 
-def test_a_stretch_is_brushed_in_the_strip_and_a_bar_opens_its_event(
-    dashboard: str, look: Callable[..., Page]
-) -> None:
-    page = look()
-    page.goto(f"{dashboard}/events")
-    heading(page, "Events")
+def test_a_stretch_is_brushed_in_the_strip_and_a_bar_opens_its_event(dashboard, look):
+    page = visit(look(), f"{dashboard}/events", "Events")
     layers = page.locator(".st-key-timeline .nsewdrag")
     layers.first.wait_for()
     page.wait_for_timeout(500)  # until the chart is listened to
@@ -100,12 +84,8 @@ def test_a_stretch_is_brushed_in_the_strip_and_a_bar_opens_its_event(
     expect(page).not_to_have_url(re.compile("zoom="))
 
 
-def test_each_measure_of_a_kind_is_one_click_has_no_barrier_and_fits_a_phone(
-    dashboard: str, look: Callable[..., Page]
-) -> None:
-    page = look()
-    page.goto(f"{dashboard}/events?window=All")
-    heading(page, "Events")
+def test_each_measure_of_a_kind_is_one_click_has_no_barrier_and_fits_a_phone(dashboard, look):
+    page = visit(look(), f"{dashboard}/events?window=All", "Events")
     measures = page.locator(".st-key-event_measure button").all_inner_texts()
     assert measures[:3] == ["How long they live", "How often by symbol", "How often by legs"]
     for measure in measures:
@@ -122,12 +102,8 @@ def test_each_measure_of_a_kind_is_one_click_has_no_barrier_and_fits_a_phone(
     assert barriers(page) == []
 
 
-def test_clock_and_refresh_are_chosen_behind_one_button_and_are_in_the_link(
-    dashboard: str, look: Callable[..., Page]
-) -> None:
-    page = look()
-    page.goto(f"{dashboard}/events")
-    heading(page, "Events")
+def test_clock_and_refresh_are_chosen_behind_one_button_and_are_in_the_link(dashboard, look):
+    page = visit(look(), f"{dashboard}/events", "Events")
     page.get_by_role("button", name="UTC ↻ 30 s").click()
     page.get_by_label("Refresh, where the store has changed").click()
     page.get_by_role("option", name="1 min").click()

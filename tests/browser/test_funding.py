@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from toolkit.client import Client
 from toolkit.statistics.fees.fee_table import example_text
 from toolkit.store import Store
 from toolkit.workspace import Workspace
 
-from .conftest import NOW, dashboard_over, heading, settled
+from .conftest import NOW, dashboard_over, heading, visit
 from .test_pages import NO_WIDER_THAN, barriers
 
 PAIR = "funding/BTC_USDT:AURORA.futures:BOREAS.futures"
@@ -22,10 +22,8 @@ TOP = "table => table.getBoundingClientRect().top"
 
 
 @pytest.mark.parametrize("how", ["click", "Enter", " "])
-def test_a_cell_opens_its_pair(dashboard: str, look: Callable[..., Page], how: str) -> None:
-    page = look()
-    page.goto(f"{dashboard}/funding")
-    heading(page, "Funding")
+def test_a_cell_opens_its_pair(dashboard, look, how):
+    page = visit(look(), f"{dashboard}/funding", "Funding")
     matrix = page.locator("#rates table")
     assert matrix.evaluate(TOP) < 200
     row = matrix.locator("tbody tr").first
@@ -42,11 +40,8 @@ def test_a_cell_opens_its_pair(dashboard: str, look: Callable[..., Page], how: s
     expect(page.locator(".js-plotly-plot").first).to_be_visible()
 
 
-def test_a_heading_of_the_matrix_sorts_its_rows(dashboard: str, look: Callable[..., Page]) -> None:
-    page = look("narrow")
-    page.goto(f"{dashboard}/funding?unit=8h")
-    heading(page, "Funding")
-    settled(page)
+def test_a_heading_of_the_matrix_sorts_its_rows(dashboard, look):
+    page = visit(look("narrow"), f"{dashboard}/funding?unit=8h", "Funding")
     matrix = page.locator("#rates table")
     for _ in range(2):
         matrix.get_by_role("button", name=re.compile("^difference")).click()
@@ -56,12 +51,8 @@ def test_a_heading_of_the_matrix_sorts_its_rows(dashboard: str, look: Callable[.
 
 
 @pytest.mark.parametrize("link", ["view=time", f"trajectory={PAIR}&fees=example"])
-def test_its_other_views_have_no_barrier_and_fit_a_phone(
-    own_fees: str, look: Callable[..., Page], link: str
-) -> None:
-    page = look("narrow")
-    page.goto(f"{own_fees}/funding?{link}")
-    heading(page, "Funding")
+def test_its_other_views_have_no_barrier_and_fit_a_phone(own_fees, look, link):
+    page = visit(look("narrow"), f"{own_fees}/funding?{link}", "Funding")
     expect(page.locator(".js-plotly-plot").first).to_be_visible()
     assert barriers(page) == []
     page.wait_for_function(NO_WIDER_THAN, arg=390)
@@ -80,12 +71,8 @@ def own_fees(service: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         yield address
 
 
-def test_what_a_pair_would_have_kept_last_week_at_my_fees_takes_two_clicks(
-    own_fees: str, look: Callable[..., Page]
-) -> None:
-    page = look()
-    page.goto(own_fees)
-    heading(page, "Overview")
+def test_what_a_pair_would_have_kept_last_week_at_my_fees_takes_two_clicks(own_fees, look):
+    page = visit(look(), own_fees, "Overview")
     page.evaluate("addEventListener('click', () => { window.clicks = (window.clicks || 0) + 1 })")
     page.get_by_role("link", name="Funding").click()
     heading(page, "Funding")

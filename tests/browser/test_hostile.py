@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from threading import Thread
 from urllib.parse import urlencode
@@ -71,9 +71,7 @@ LINKS: list[tuple[str, dict[str, str]]] = [
 
 
 @pytest.mark.parametrize(("name", "params"), LINKS)
-def test_a_link_to_what_is_hostile_asks_nobody_for_anything(
-    hostile: str, trap: Trap, look: Callable[..., Page], name: str, params: dict[str, str]
-) -> None:
+def test_a_link_to_what_is_hostile_asks_nobody_for_anything(hostile, trap, look, name, params):
     page = look()
     strings = texts(trap.address)
     link = urlencode({key: strings.get(value, value) for key, value in params.items()})
@@ -81,9 +79,7 @@ def test_a_link_to_what_is_hostile_asks_nobody_for_anything(
     check_quiet(page, trap, PAGES[name])
 
 
-def test_no_page_over_a_hostile_store_asks_anybody_for_anything(
-    hostile: str, trap: Trap, look: Callable[..., Page]
-) -> None:
+def test_no_page_over_a_hostile_store_asks_anybody_for_anything(hostile, trap, look):
     page = look()
     page.goto(hostile)
     for title in PAGES.values():
@@ -103,7 +99,7 @@ def check_quiet(page: Page, trap: Trap, title: str) -> None:
     assert page.locator("[data-testid=stAlertContentError]").count() == 0
 
 
-def test_the_trap_counts_who_comes(trap: Trap, look: Callable[..., Page]) -> None:
+def test_the_trap_counts_who_comes(trap, look):
     page = look()
     page.set_content(f'<img src="{trap.address}/seen.png">')
     page.wait_for_timeout(500)

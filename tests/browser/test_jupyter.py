@@ -206,9 +206,7 @@ def forms(cell: NotebookNode) -> dict[str, Any]:
     return output.data
 
 
-def test_a_jupyterlab_of_ones_own_shows_every_figure_in_its_theme_and_again_when_reloaded(
-    lab: str, look: Callable[..., Page], folder: Path
-) -> None:
+def test_a_jupyterlab_shows_every_figure_in_its_theme_and_again_when_reloaded(lab, look, folder):
     page = look(viewport=TALL)
     open_in_lab(page, lab, "new")
     choose(page, "Run", "Run All Cells")
@@ -223,9 +221,7 @@ def test_a_jupyterlab_of_ones_own_shows_every_figure_in_its_theme_and_again_when
     assert [size > 4_000_000 for size in sizes] == [True, False, False, False, False]
 
 
-def test_where_plotly_was_cleared_from_a_notebook_a_figure_says_what_to_do_and_that_helps(
-    lab: str, look: Callable[..., Page], folder: Path
-) -> None:
+def test_where_plotly_was_cleared_a_figure_says_what_to_do_and_that_helps(lab, look, folder):
     cells = [new_code_cell(text) for text in (ROWS, *FIGURES[:3])]
     path = folder / "cleared.ipynb"
     nbformat.write(new_notebook(cells=cells, metadata={"kernelspec": KERNEL}), path)
@@ -245,9 +241,7 @@ def test_where_plotly_was_cleared_from_a_notebook_a_figure_says_what_to_do_and_t
     page.wait_for_timeout(500)
 
 
-def test_a_notebook_that_is_not_trusted_says_so_in_the_place_of_its_figures(
-    lab: str, look: Callable[..., Page], executed: NotebookNode
-) -> None:
+def test_a_notebook_that_is_not_trusted_says_so_in_the_place_of_its_figures(lab, look, executed):
     assert len(executed.cells) == len(FIGURES) + 1
     page = look(viewport=TALL)
     page.goto(address(lab, "out"))  # its outputs are shown whether or not its kernel runs
@@ -258,9 +252,7 @@ def test_a_notebook_that_is_not_trusted_says_so_in_the_place_of_its_figures(
     assert advice.count() == len(FIGURES)
 
 
-def test_html_that_nbconvert_makes_shows_every_figure_without_a_request(
-    convert: Callable[..., Path], executed: NotebookNode, look: Callable[..., Page]
-) -> None:
+def test_html_that_nbconvert_makes_shows_every_figure_without_a_request(convert, executed, look):
     assert len(executed.cells) == len(FIGURES) + 1
     text = convert("out.ipynb", "html").read_text(encoding="utf-8")
     # nbconvert's own page asks for these whatever the notebook holds.
@@ -275,9 +267,7 @@ def test_html_that_nbconvert_makes_shows_every_figure_without_a_request(
     wait_for_papers(page, papers("dark"))
 
 
-def test_a_front_end_that_knows_html_alone_shows_every_figure_in_its_theme(
-    executed: NotebookNode, look: Callable[..., Page]
-) -> None:
+def test_a_front_end_that_knows_html_alone_shows_every_figure_in_its_theme(executed, look):
     page = look("light")
     for cell in executed.cells[1:]:
         page.evaluate(
@@ -294,9 +284,7 @@ def test_a_front_end_that_knows_html_alone_shows_every_figure_in_its_theme(
     wait_for_papers(page, papers("light"))
 
 
-def test_a_front_end_that_knows_plotlys_json_alone_shows_every_figure(
-    executed: NotebookNode, look: Callable[..., Page]
-) -> None:
+def test_a_front_end_that_knows_plotlys_json_alone_shows_every_figure(executed, look):
     page = look("dark")
     page.add_script_tag(content=get_plotlyjs())
     for cell in executed.cells[1:]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,21 +22,13 @@ PASSWORD = "correct horse battery staple"
 
 
 @pytest.fixture
-def own(store: Path, tmp_path: Path) -> Path:
-    """A store in a folder that is the user's home."""
-    return Path(shutil.copy(store, tmp_path / "rail.duckdb"))
-
-
-@pytest.fixture
 def page(chromium: BrowserType, tmp_path: Path) -> Iterator[Page]:
     """A page of a profile of its own, whose cookies end with the test."""
     with profile_in(tmp_path / "profile", chromium) as context:
         yield context.new_page()
 
 
-def test_the_password_opens_the_page_asked_for_and_it_stays_open_over_a_reload(
-    own: Path, page: Page
-) -> None:
+def test_the_password_opens_the_page_asked_for_and_it_stays_open_over_a_reload(own, page):
     home = own.parent
     PasswordFile(home / "machine-rail" / "dashboard-password").write(PASSWORD)
     given = {"XDG_CONFIG_HOME": str(home), "HOME": str(home)}
@@ -69,9 +60,7 @@ def test_the_password_opens_the_page_asked_for_and_it_stays_open_over_a_reload(
 
 
 @pytest.mark.parametrize(("allowed", "lets_in"), [("*@desk.example", True), ("joe@a.com", False)])
-def test_a_provider_lets_its_members_in_and_no_other(
-    own: Path, page: Page, allowed: str, lets_in: bool
-) -> None:
+def test_a_provider_lets_its_members_in_and_no_other(own, page, allowed, lets_in):
     home, port = own.parent, free_port()
     secrets = home / ".streamlit" / "secrets.toml"
     secrets.parent.mkdir()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from toolkit.service import Config, Simulated, running
 from toolkit.store import Store
 from toolkit.workspace import Workspace
 
-from .conftest import LOOKS, dashboard_over, heading, settled, wear
+from .conftest import LOOKS, dashboard_over, heading, settled, visit, wear
 
 ROOT = Path(__file__).parents[2]
 SCREENS = ROOT / "ci-output" / "screens"
@@ -58,9 +57,7 @@ def barriers(page: Page, part: str | None = None, **options: object) -> list[str
 
 
 @pytest.mark.parametrize(("name", "title"), PAGES.items())
-def test_a_page_shows_what_the_store_holds_and_whose_it_is(
-    dashboard: str, look: Callable[..., Page], name: str, title: str
-) -> None:
+def test_a_page_shows_what_the_store_holds_and_whose_it_is(dashboard, look, name, title):
     """One load in three looks: a load evaluates seconds of scripts, and a page follows its look.
 
     Its colours are held to the contrast they need in light and dark, the rest in two widths.
@@ -70,10 +67,8 @@ def test_a_page_shows_what_the_store_holds_and_whose_it_is(
         "dark": {"runOnly": [CONTRAST]},
         "narrow": {"rules": {CONTRAST: {"enabled": False}}},
     }
-    page = look()
     path = "" if name == "overview" else name
-    page.goto(f"{dashboard}/{path}{LINKS.get(name, '')}")
-    heading(page, title)
+    page = visit(look(), f"{dashboard}/{path}{LINKS.get(name, '')}", title)
 
     assert "SIMULATED" in page.locator("[data-testid=stMain]").inner_text()
     assert page.locator("[data-testid=stAlertContentError]").count() == 0
@@ -91,13 +86,12 @@ def test_a_page_shows_what_the_store_holds_and_whose_it_is(
         page.screenshot(path=SCREENS / f"{name}-{looks}.png")
 
 
-def test_on_a_phone_the_choices_fold_away_and_a_switch_counts_and_unfolds_them(
-    dashboard: str, look: Callable[..., Page]
-) -> None:
-    page = look("narrow")
-    page.goto(f"{dashboard}/symbol?symbol=BTC_USDT&fees=example&clock=Europe/London")
-    heading(page, "Symbol")
-    settled(page)
+def test_on_a_phone_the_choices_fold_away_and_a_switch_counts_and_unfolds_them(dashboard, look):
+    page = visit(
+        look("narrow"),
+        f"{dashboard}/symbol?symbol=BTC_USDT&fees=example&clock=Europe/London",
+        "Symbol",
+    )
     choices = [page.get_by_text("Share", exact=True), page.get_by_text("30 d", exact=True)]
     expect(page.locator(".st-key-filters_row").get_by_role("combobox")).to_be_visible()
     for choice in choices:
@@ -130,13 +124,10 @@ COUNT_RUNS = """() => {
 
 
 @pytest.mark.parametrize("name", ["overview", "trajectory"])
-def test_a_page_that_runs_again_goes_on_with_no_more_timers(
-    dashboard: str, look: Callable[..., Page], name: str
-) -> None:
+def test_a_page_that_runs_again_goes_on_with_no_more_timers(dashboard, look, name):
     page = look()
     page.add_init_script(COUNT_TIMERS)
-    page.goto(f"{dashboard}/{'' if name == 'overview' else name}?refresh=off")
-    heading(page, PAGES[name])
+    visit(page, f"{dashboard}/{'' if name == 'overview' else name}?refresh=off", PAGES[name])
     before = page.evaluate("timers.size")
     assert before > 0
     page.evaluate(COUNT_RUNS)
@@ -147,9 +138,7 @@ def test_a_page_that_runs_again_goes_on_with_no_more_timers(
     assert page.evaluate("timers.size") == before
 
 
-def test_ages_of_the_bar_and_of_rows_count_by_themselves_until_they_are_red(
-    tmp_path: Path, look: Callable[..., Page]
-) -> None:
+def test_ages_of_the_bar_and_of_rows_count_by_themselves_until_they_are_red(tmp_path, look):
     """A service whose clock stands has ages that stand: this one's clock runs."""
     path = tmp_path / "rail.duckdb"
     with (
@@ -158,9 +147,7 @@ def test_ages_of_the_bar_and_of_rows_count_by_themselves_until_they_are_red(
     ):
         workspace.sync(SPREAD, "1d")
     with dashboard_over(path) as address:
-        page = look()
-        page.goto(f"{address}/spreads")
-        heading(page, "Spreads")
+        page = visit(look(), f"{address}/spreads", "Spreads")
         page.evaluate("const now = Date.now; Date.now = () => now.call(Date) + 1800000")
         ages = page.locator("#age, td.age")
         old = page.locator("#age[data-state=old], td.age[data-state=old]")
@@ -171,14 +158,49 @@ def test_ages_of_the_bar_and_of_rows_count_by_themselves_until_they_are_red(
         page.close()
 
 
-def test_ages_of_a_service_whose_clock_stands_do_not_grow(
-    dashboard: str, look: Callable[..., Page]
-) -> None:
-    page = look()
-    page.goto(f"{dashboard}/spreads")
-    heading(page, "Spreads")
+def test_ages_of_a_service_whose_clock_stands_do_not_grow(dashboard, look):
+    page = visit(look(), f"{dashboard}/spreads", "Spreads")
     shown = page.locator("td.age").first.inner_text()
     page.evaluate("const now = Date.now; Date.now = () => now.call(Date) + 1800000")
     page.wait_for_timeout(1500)  # ages are counted once a second
     assert page.locator("td.age").first.inner_text() == shown
     assert page.locator("td.age[data-state=none]").count() == page.locator("td.age").count()
+
+
+FOCUSED = "document.activeElement.shadowRoot?.activeElement?.textContent"
+WIDTHS = "table => [table.scrollWidth, table.parentElement.clientWidth]"
+
+
+def test_a_row_of_the_overview_opens_its_own_chart(dashboard, look):
+    page = look()
+    page.goto(dashboard)
+    for how in ("click", "Enter", " "):
+        heading(page, "Overview")
+        apart = page.locator("table").filter(has_text="short → long").locator("tbody tr")
+        second = apart.nth(1)
+        symbol = second.locator("button").inner_text()
+        if how == "click":
+            second.locator("td").nth(2).click()
+        else:
+            apart.first.locator("button").focus()
+            page.keyboard.press("ArrowDown")
+            assert page.evaluate(FOCUSED) == symbol
+            page.keyboard.press(how)
+        heading(page, "Funding")
+        expect(page).to_have_url(re.compile(rf"/funding\?.*trajectory=(funding(%2F|/))?{symbol}"))
+        page.get_by_role("link", name="Overview", exact=True).click()
+
+
+def test_a_heading_sorts_and_both_legs_are_seen_on_a_phone(dashboard, look):
+    page = visit(look("narrow"), dashboard, "Overview")
+    table = page.locator("table").filter(has_text="short → long")
+    rates = table.locator("tbody td:nth-child(3)")
+    before = [float(text.replace(",", "")) for text in rates.all_inner_texts()]
+    assert before == sorted(before, reverse=True)
+    for _ in range(2):
+        table.get_by_role("button", name=re.compile(r"APR \(%\)")).click()
+    after = [float(text.replace(",", "")) for text in rates.all_inner_texts()]
+    assert after == sorted(before)
+    for each in page.locator("table").all():
+        needs, has = each.evaluate(WIDTHS)
+        assert needs <= has

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page
 
-from .conftest import heading
+from .conftest import visit
 
 ROOT = Path(__file__).parents[2]
 SHOWN = "".join((ROOT / name).read_text("utf-8") for name in ("README.md", "docs/dashboard.md"))
@@ -28,7 +27,7 @@ VIEWS = {
 }
 
 
-def test_the_documents_show_the_pictures_there_are_each_in_light_and_dark() -> None:
+def test_the_documents_show_the_pictures_there_are_each_in_light_and_dark():
     wanted = {f"{name}-{looks}" for name in VIEWS for looks in ("light", "dark")}
     assert set(re.findall(r"pictures/([\w-]+)\.png", SHOWN)) == wanted
     assert {path.stem for path in PICTURES.glob("*.png")} == wanted
@@ -37,8 +36,7 @@ def test_the_documents_show_the_pictures_there_are_each_in_light_and_dark() -> N
 def opened(page: Page, dashboard: str, name: str) -> str:
     """Show a view, and give the words on it."""
     link, title, _ = VIEWS[name]
-    page.goto(f"{dashboard}/{link}")
-    heading(page, title)
+    visit(page, f"{dashboard}/{link}", title)
     page.wait_for_timeout(1_500)
     said = page.locator("[data-testid=stMain]").inner_text()
     heads = page.locator("th").all_inner_texts()  # of tables, whose text is not part of the page's
@@ -51,9 +49,7 @@ def opened(page: Page, dashboard: str, name: str) -> str:
 
 
 @pytest.mark.parametrize("name", VIEWS)
-def test_the_pages_of_the_pictures_still_say_what_they_said(
-    dashboard: str, look: Callable[..., Page], name: str
-) -> None:
+def test_the_pages_of_the_pictures_still_say_what_they_said(dashboard, look, name):
     said = opened(look(zone="UTC"), dashboard, name)
     assert "SIMULATED" in said
     written = (PICTURES / f"{name}.txt").read_text(encoding="utf-8")
@@ -62,9 +58,7 @@ def test_the_pages_of_the_pictures_still_say_what_they_said(
 
 @pytest.mark.parametrize("looks", ["light", "dark"])
 @pytest.mark.parametrize("name", VIEWS if TAKING else [])
-def test_a_picture_is_taken_of_the_simulated_market(
-    dashboard: str, look: Callable[..., Page], name: str, looks: str
-) -> None:
+def test_a_picture_is_taken_of_the_simulated_market(dashboard, look, name, looks):
     size = {"width": 1100, "height": VIEWS[name][2]}
     page = look(looks, zone="UTC", viewport=size)
     PICTURES.mkdir(parents=True, exist_ok=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
 import toolkit as tk
 from tests.unit.reports.conftest import OTHER, PAIR, RATES, WINDOW, loaded
@@ -37,9 +37,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("look", LOOKS)
-def test_a_report_is_drawn_without_a_network_and_nothing_of_it_is_cut_off(
-    browser: Browser, report: Path, look: str
-) -> None:
+def test_a_report_is_drawn_without_a_network_and_nothing_of_it_is_cut_off(browser, report, look):
     watch = Watch()
     context = browser.new_context(**LOOKS[look], offline=True)  # type: ignore[arg-type]  # a dict of them
     watch.over(context)

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Page
 
 from toolkit.client import Client
 from toolkit.dashboard.link import PAGES
@@ -30,7 +30,7 @@ from toolkit.service import Config, Simulated, SpedClock, running
 from toolkit.store import Store
 from toolkit.workspace import Workspace, watchlist
 
-from .conftest import NOW, PATIENCE_MS, Watch, dashboard_over, heading, leave
+from .conftest import NOW, PATIENCE_MS, Watch, dashboard_over, leave, visit
 
 LOG = logging.getLogger(__name__)
 SECONDS = float(os.environ.get("RAIL_WATCHED_S", "5"))
@@ -129,8 +129,9 @@ def server_over(store: Path) -> int:
 
 def opened(page: Page, address: str, name: str) -> Seen:
     """A page whose source is open: it says there what the newest answer is."""
-    page.goto(f"{address}/{'' if name == 'overview' else name}?refresh={REFRESH_S} s")
-    heading(page, PAGES[name])
+    visit(
+        page, f"{address}/{'' if name == 'overview' else name}?refresh={REFRESH_S} s", PAGES[name]
+    )
     page.get_by_text("SIMULATED", exact=True).first.click()
     page.get_by_text(ASKED).wait_for()
     page.evaluate(TIME_RUNS)
@@ -138,9 +139,7 @@ def opened(page: Page, address: str, name: str) -> Seen:
 
 
 @pytest.mark.timeout(int(SECONDS) + 1500)
-def test_pages_left_open_beside_a_follow_keep_up_without_a_fault(
-    browser: Browser, tmp_path: Path
-) -> None:
+def test_pages_left_open_beside_a_follow_keep_up_without_a_fault(browser, tmp_path):
     path = tmp_path / "rail.duckdb"
     (tmp_path / "rail.toml").write_text(RULES)
     with ExitStack() as closing:

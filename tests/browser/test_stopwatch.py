@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import csv
 import re
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, expect
 
 from toolkit.store import Store
+from toolkit.workspace.alerts import find_alerts
 
-from .conftest import WINDOW, dashboard_over, heading, leave
+from .conftest import WINDOW, dashboard_over, heading, leave, visit
 from .test_journey import sync
 
 LEG = "BTC_USDT:AURORA.spot"
@@ -33,27 +33,17 @@ class Hand:
 
 
 @pytest.fixture
-def own(service: str, store: Path, tmp_path: Path) -> Path:
-    """A store in which a day of one leg lies not requested yet."""
-    path = Path(shutil.copy(store, tmp_path / "rail.duckdb"))
-    loading = sync(service, path, LEG, start=WINDOW.start - 3 * DAY_S, end=WINDOW.start - 2 * DAY_S)
-    loading.communicate()
-    assert loading.returncode == 0
-    return path
-
-
-@pytest.fixture
 def address(own: Path) -> Iterator[str]:
     with dashboard_over(own) as found:
         yield found
 
 
-def test_what_is_missing_is_repaired_in_two_clicks(
-    address: str, own: Path, look: Callable[..., Page]
-) -> None:
+def test_what_is_missing_is_repaired_in_two_clicks(service, own, look, address):
+    loading = sync(service, own, LEG, start=WINDOW.start - 3 * DAY_S, end=WINDOW.start - 2 * DAY_S)
+    loading.communicate()
+    assert loading.returncode == 0
     page, hand = look(), Hand()
-    page.goto(address)
-    heading(page, "Overview")
+    visit(page, address, "Overview")
     hand.click(page.get_by_role("link", name="Data health").first)
     heading(page, "Data health")
     expect(page.get_by_role("strong").filter(has_text="not requested yet")).to_be_visible()
@@ -67,11 +57,10 @@ def test_what_is_missing_is_repaired_in_two_clicks(
     assert "missing" not in states
 
 
-def test_a_view_is_shared_in_one_click(dashboard: str, look: Callable[..., Page]) -> None:
+def test_a_view_is_shared_in_one_click(dashboard, look):
     page, hand = look(), Hand()
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    page.goto(f"{dashboard}/spreads?window=24 hours&symbols=BTC_USDT&clock=Asia/Tokyo")
-    heading(page, "Spreads")
+    visit(page, f"{dashboard}/spreads?window=24 hours&symbols=BTC_USDT&clock=Asia/Tokyo", "Spreads")
     hand.click(page.get_by_role("button", name="Share"))
     expect(page.get_by_text("Link copied")).to_be_visible()
     assert hand.clicks == 1
@@ -80,16 +69,13 @@ def test_a_view_is_shared_in_one_click(dashboard: str, look: Callable[..., Page]
     for chosen in ("window=24", "symbols=BTC_USDT", "clock=Asia"):
         assert chosen in copied
     page.goto("about:blank")
-    page.goto(copied)
-    heading(page, "Spreads")
+    visit(page, copied, "Spreads")
     expect(page.get_by_role("button", name="1 symbols")).to_be_visible()
     assert page.url == copied
 
 
 @pytest.mark.parametrize("name", ["spreads", "health"])
-def test_rows_are_exported_in_one_click(
-    dashboard: str, look: Callable[..., Page], name: str
-) -> None:
+def test_rows_are_exported_in_one_click(dashboard, look, name):
     page, hand = look(), Hand()
     page.goto(f"{dashboard}/{name}")
     page.get_by_role("button", name="CSV", exact=True).wait_for()
@@ -102,12 +88,9 @@ def test_rows_are_exported_in_one_click(
     assert {row["source"].split(",")[0] for row in rows} == {"SIMULATED market"}
 
 
-def test_only_my_coins_is_one_click_and_kept(
-    address: str, own: Path, look: Callable[..., Page]
-) -> None:
+def test_only_my_coins_is_one_click_and_kept(address, own, look):
     page, hand = look(), Hand()
-    page.goto(f"{address}/?symbols=BTC_USDT,ETH_USDT")
-    heading(page, "Overview")
+    visit(page, f"{address}/?symbols=BTC_USDT,ETH_USDT", "Overview")
     page.get_by_role("button", name="Views").click()
     page.get_by_label("Save what is shown as").fill("My coins")
     page.get_by_role("button", name="Save", exact=True).click()
@@ -127,3 +110,15 @@ def test_only_my_coins_is_one_click_and_kept(
     expect(page).to_have_url(re.compile("symbols=BTC_USDT(%2C|,)ETH_USDT"))
     leave(page)
     assert own.with_name("rail.duckdb.views.json").exists()
+
+
+def test_an_alert_of_a_spread_above_50_bps_for_5_minutes_takes_three_clicks(own, address, look):
+    page, hand = look(), Hand()
+    visit(page, address, "Overview")
+    hand.click(page.get_by_role("link", name="Alerts", exact=True).first)
+    heading(page, "Alerts")
+    hand.click(page.get_by_role("button", name="Add alert", exact=True).first)
+    page.get_by_text("is in rail.toml").first.wait_for()
+    assert hand.clicks <= 3
+    (rule,) = find_alerts(own).rules
+    assert str(rule) == "|spread| above 50 bps for 5 min, over at 40"

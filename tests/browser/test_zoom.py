@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
-from collections.abc import Callable
-from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 from playwright.sync_api import Page, expect
@@ -13,7 +10,7 @@ from playwright.sync_api import Page, expect
 from toolkit.dashboard.link import read_zoom
 from toolkit.store import Store
 
-from .conftest import WINDOW, dashboard_over, heading, leave, settled
+from .conftest import WINDOW, dashboard_over, leave, settled, visit
 from .test_journey import sync
 
 SPREAD = "BTC_USDT:AURORA.spot:CORONA.futures"
@@ -51,12 +48,10 @@ LEVEL_AT = """level => {
 }"""
 
 
-def test_a_threshold_that_is_dragged_is_measured_and_in_the_link(
-    dashboard: str, look: Callable[..., Page]
-) -> None:
-    page = look()
-    page.goto(f"{dashboard}/trajectory?trajectory={SPREAD}&threshold=5&refresh=off")
-    heading(page, "Trajectory")
+def test_a_threshold_that_is_dragged_is_measured_and_in_the_link(dashboard, look):
+    page = visit(
+        look(), f"{dashboard}/trajectory?trajectory={SPREAD}&threshold=5&refresh=off", "Trajectory"
+    )
     page.wait_for_function(f"({DRAWN})() > 1000")
     page.wait_for_timeout(500)  # until the chart is listened to
     page.mouse.move(*page.evaluate(LEVEL_AT, 5))
@@ -72,14 +67,9 @@ def test_a_threshold_that_is_dragged_is_measured_and_in_the_link(
     leave(page)
 
 
-def test_a_zoom_shows_every_row_and_outlives_a_commit_elsewhere_and_a_reload(
-    service: str, store: Path, look: Callable[..., Page], tmp_path: Path
-) -> None:
-    own = Path(shutil.copy(store, tmp_path / "rail.duckdb"))
+def test_a_zoom_shows_every_row_and_outlives_a_commit_elsewhere_and_a_reload(service, own, look):
     with dashboard_over(own) as address:
-        page = look()
-        page.goto(f"{address}/trajectory?trajectory={SPREAD}&refresh=5 s")
-        heading(page, "Trajectory")
+        page = visit(look(), f"{address}/trajectory?trajectory={SPREAD}&refresh=5 s", "Trajectory")
         page.locator(".st-key-chart .nsewdrag[data-subplot=xy2]").wait_for()
         page.wait_for_function(f"({DRAWN})() > 1000")
         held = Store(own).series(SPREAD, WINDOW)["spread_pct"].count()
@@ -124,12 +114,8 @@ FAINT = """() => {
 }"""
 
 
-def test_the_legs_of_a_symbol_are_in_one_box_with_the_time_and_one_of_them_stands_out(
-    dashboard: str, look: Callable[..., Page]
-) -> None:
-    page = look()
-    page.goto(f"{dashboard}/symbol?symbol=BTC_USDT&refresh=off")
-    heading(page, "Symbol")
+def test_the_legs_of_a_symbol_are_in_one_box_with_the_time_and_one_stands_out(dashboard, look):
+    page = visit(look(), f"{dashboard}/symbol?symbol=BTC_USDT&refresh=off", "Symbol")
     plot = page.locator(".st-key-symbol_chart .nsewdrag[data-subplot=xy]")
     plot.wait_for()
     box = plot.bounding_box()

@@ -24,28 +24,22 @@ def request(cell: str | None, *, session: str = "page", deleted: tuple[str, ...]
     }
 
 
-def test_the_first_figure_carries_it_for_those_of_its_own_and_of_further_cells() -> None:
+def test_the_first_figure_carries_it_and_again_where_its_cell_runs_again() -> None:
     carriers, run = Carriers(), request("a")
     assert [carriers.take(run), carriers.take(run), carriers.take(request("b"))] == [
         True,
         False,
         False,
     ]
-
-
-def test_a_cell_that_runs_again_carries_it_again() -> None:
     carriers = Carriers()
     assert [carriers.take(request(cell)) for cell in "abaab"] == [True, False, True, True, False]
 
 
-def test_a_carrier_that_runs_again_without_a_figure_hands_over_to_the_next() -> None:
+def test_a_carrier_without_a_figure_or_deleted_hands_over_to_the_next() -> None:
     carriers = Carriers()
     assert carriers.take(request("a"))
     carriers.forget_replaced(request("a"))
     assert [carriers.take(request("b")), carriers.take(request("c"))] == [True, False]
-
-
-def test_a_deleted_carrier_hands_over_to_the_next() -> None:
     carriers = Carriers()
     assert carriers.take(request("a"))
     carriers.forget_replaced(request("b", deleted=("c",)))

@@ -26,7 +26,7 @@ def chart(ledger=LEDGER, **more):
     return coverage_chart(ledger, **{**fixed, **more})
 
 
-def test_every_state_has_its_colour_and_its_share_of_the_window():
+def test_each_state_has_its_colour_its_share_and_bars_where_its_stretches_lie():
     bars = chart().data
     assert [bar.name for bar in bars] == [
         "held 84.00 %",
@@ -37,21 +37,17 @@ def test_every_state_has_its_colour_and_its_share_of_the_window():
         "lost at the source 0.00 %",
     ]
     assert [bar.marker.color for bar in bars] == [STATE_COLOURS[state] for state in LedgerState]
-
-
-def test_bars_lie_where_the_stretches_do():
     held = chart().data[0]
     assert list(held.base) == ["1970-01-01 00:00", "1970-01-01 00:11"]
     assert held.x.tolist() == [600_000.0, 240_000.0]
     assert held.orientation == "h"
     assert held.hovertext[1] == "held: 1970-01-01 00:11 to 1970-01-01 00:15 UTC"
-
-
-def test_stretches_are_clipped_to_the_window():
     figure = chart(start=630, end=720)
     assert figure.data[0].x.tolist() == [60_000.0]
     assert list(figure.data[3].base) == ["1970-01-01 00:10:30"]
     assert figure.data[0].name == "held 66.67 %"
+    ledger = pl.DataFrame({"start_ts": [0, 0], "end_ts": [500, 500], "state": ["held", "held"]})
+    assert chart(ledger).data[0].name == "held 50.00 %"
 
 
 def minutes(states):
@@ -127,16 +123,7 @@ def test_a_sliver_neither_vanishes_nor_rounds_to_everything():
     assert "marks below: shares under 5.00 %" in figure.layout.title.subtitle.text
 
 
-def test_without_a_short_stretch_nothing_is_said_of_heights():
-    assert "height" not in chart().layout.title.subtitle.text
-
-
-def test_overlapping_stretches_of_one_state_count_once():
-    ledger = pl.DataFrame({"start_ts": [0, 0], "end_ts": [500, 500], "state": ["held", "held"]})
-    assert chart(ledger).data[0].name == "held 50.00 %"
-
-
-def test_title_window_source_and_mark_are_there():
+def test_title_window_source_and_mark_are_there_and_nothing_of_heights_where_all_is_seen():
     layout = chart().layout
     assert layout.title.text == "What the store holds"
     assert layout.title.subtitle.text.split("<br>") == [
@@ -146,6 +133,7 @@ def test_title_window_source_and_mark_are_there():
         "SIMULATED market, mini",
     ]
     assert [note.text for note in layout.annotations] == ["SIMULATED"]
+    assert "height" not in chart().layout.title.subtitle.text
 
 
 def test_an_empty_ledger_says_what_to_do():

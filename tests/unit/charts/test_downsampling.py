@@ -36,7 +36,7 @@ budgets = st.integers(8, 120)
 
 @given(frames(), budgets)
 @settings(deadline=None)
-def test_rows_are_a_sorted_subset_within_the_budget_with_first_and_last(frame, points):
+def test_rows_are_a_sorted_subset_within_the_budget_with_ends_extremes_and_a_null(frame, points):
     kept = downsample(frame, ["one", "two"], points=points)
     assert kept.height <= max(points, 0)
     assert kept["row"].is_unique().all()
@@ -45,20 +45,9 @@ def test_rows_are_a_sorted_subset_within_the_budget_with_first_and_last(frame, p
     assert_frame_equal(kept, frame[kept["row"]])
     assert kept["row"][0] == 0
     assert kept["row"][-1] == frame.height - 1
-
-
-@given(frames(), budgets)
-@settings(deadline=None)
-def test_every_columns_global_extremes_are_kept(frame, points):
-    kept = downsample(frame, ["one", "two"], points=points)
     for column in ("one", "two"):
         before, after = (f[column].fill_nan(None) for f in (frame, kept))
         assert (after.min(), after.max()) == (before.min(), before.max())
-
-
-@given(frames(), budgets)
-@settings(deadline=None)
-def test_a_column_with_nulls_keeps_a_null(frame, points):
     kept = downsample(frame, "one", points=points)
     before, after = (f["one"].fill_nan(None) for f in (frame, kept))
     assert (after.null_count() > 0) == (before.null_count() > 0)

@@ -21,12 +21,14 @@ def bars(figure):
     return figure.data[len(EventFamily) :]
 
 
-def test_a_symbol_has_a_lane_and_the_one_with_the_most_events_is_on_top():
+def test_a_symbol_has_a_lane_and_what_has_no_end_is_counted_and_not_drawn():
     figure = drawn(life(1, 2), life(3, 4), life(5, 6, symbol="ETH_USDT"), life(7, 8))
     assert list(figure.layout.yaxis.ticktext) == ["BTC_USDT", "ETH_USDT"]
     (spreads,) = bars(figure)
     assert {round(float(y)) for y in spreads.y} == {0, 1}
     assert spreads.x.tolist() == [1000 * HOUR] * 4
+    figure = drawn(life(1, 2), life(None, None, "orphan_update"))
+    assert lines(figure)[2] == "n = 2 events, 1 without an end to draw"
 
 
 def test_the_legend_counts_the_events_of_the_stretch_by_family_as_the_subtitle_does():
@@ -86,11 +88,6 @@ def test_a_zoom_shows_its_part_and_marks_it_in_the_strip():
     marked = [shape for shape in figure.layout.shapes if shape.type == "rect"]
     assert [(shape.x0, shape.x1) for shape in marked] == [("2023-03-10 02:00", "2023-03-10 05:00")]
     assert "2023-03-10 03:00" in [shape.x0 for shape in figure.layout.shapes]
-
-
-def test_an_event_that_was_only_updated_is_counted_and_not_drawn():
-    figure = drawn(life(1, 2), life(None, None, "orphan_update"))
-    assert lines(figure)[2] == "n = 2 events, 1 without an end to draw"
 
 
 def test_no_event_is_a_sentence_and_a_zoom_without_one_is_not():

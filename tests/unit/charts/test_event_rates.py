@@ -18,20 +18,20 @@ WEEK = 604_800
 
 def lives(counts: list[int], family: str = "spread", end: int = 5 * WEEK) -> pl.DataFrame:
     names = [f"S{k:02}" for k, count in enumerate(counts) for _ in range(count)]
-    rows = len(names)
-    return pl.DataFrame(
-        {
-            "family": [family] * rows,
-            "symbol": names,
-            "t_open": [(k * 7_919) % end for k in range(rows)],
-            "duration_s": [30.0] * rows,
-            "entry_s": [0.0] * rows,
-            "observed": [1] * rows,
-            "kind": ["closed"] * rows,
-            "known_until": [end] * rows,
-            "window_start": [0] * rows,
-            "window_end": [end] * rows,
-        }
+    opened = [(k * 7_919) % end for k in range(len(names))]
+    frame = pl.DataFrame({"family": family, "symbol": names, "t_open": opened, "duration_s": 30.0})
+    return watched(frame, end).with_columns(observed=pl.lit(1, pl.Int64))
+
+
+def watched(frame: pl.DataFrame, end: int) -> pl.DataFrame:
+    """Lives from their opening on, in a window that is known to its end."""
+    whole = pl.lit(end, pl.Int64)
+    return frame.with_columns(
+        entry_s=pl.lit(0.0),
+        kind=pl.lit("closed"),
+        known_until=whole,
+        window_start=pl.lit(0, pl.Int64),
+        window_end=whole,
     )
 
 
@@ -90,19 +90,14 @@ def curve(symbols: int = 2, rows: int = 40) -> pl.DataFrame:
     count = symbols * rows
     lives = pl.DataFrame(
         {
-            "family": ["spread"] * count,
+            "family": "spread",
             "symbol": [f"S{k % symbols}" for k in range(count)],
             "t_open": [0] * count,
             "duration_s": [60.0 * (1 + k // symbols) for k in range(count)],
-            "entry_s": [0.0] * count,
             "observed": [int(k % 5 > 0) for k in range(count)],
-            "kind": ["closed"] * count,
-            "known_until": [60 * rows] * count,
-            "window_start": [0] * count,
-            "window_end": [60 * rows] * count,
         }
     )
-    return survival_curve(lives, ["symbol"])
+    return survival_curve(watched(lives, 60 * rows), ["symbol"])
 
 
 def test_each_group_is_a_line_of_steps_from_all_with_a_band_and_its_counts_below():

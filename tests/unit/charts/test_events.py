@@ -60,7 +60,7 @@ def lines(figure):
 # -- the timeline --------------------------------------------------------------------------------
 
 
-def test_a_bar_lies_where_its_event_lived_in_its_familys_colour():
+def test_a_bar_lies_where_its_event_lived_in_its_familys_colour_below_title_and_mark():
     figure = timeline(life(2, 5), life(6, 7, family="funding", symbol="ETH_USDT"))
     spread, funding = figure.data
     assert (spread.base[0], spread.x.tolist()) == ("2023-03-10 02:00", [3 * HOUR * 1000])
@@ -68,6 +68,16 @@ def test_a_bar_lies_where_its_event_lived_in_its_familys_colour():
     assert [bar.name for bar in figure.data] == ["spread (1)", "funding (1)"]
     assert spread.marker.color == FAMILY_COLOURS[EventFamily.SPREAD]
     assert funding.marker.color == FAMILY_COLOURS[EventFamily.FUNDING]
+    figure = timeline(life(1, 2), subject="BTC_USDT, spread events")
+    assert figure.layout.title.text == "Events from opening to close"
+    assert lines(figure) == [
+        "BTC_USDT, spread events",
+        "2023-03-10 00:00 to 2023-03-11 00:00 UTC",
+        "n = 1 event",
+        "all seen from opening to close",
+        "SIMULATED market, seed-7",
+    ]
+    assert [note.text for note in figure.layout.annotations] == ["SIMULATED"]
 
 
 def test_ends_that_were_not_seen_have_a_pattern_and_are_counted():
@@ -156,20 +166,14 @@ def test_of_many_events_the_largest_of_each_family_are_drawn_and_it_says_so():
     drawn = {float(text.split("peak ")[1].split(" ")[0]) for text in figure.data[0].hovertext}
     assert drawn == set(map(float, range(790, 800)))
     assert len(figure.to_json()) < 20_000
-
-
-def test_a_family_with_few_events_leaves_its_places_to_the_others():
     figure = timeline(*[life(k, k + 1) for k in range(9)], life(1, 2, family="splash"), limit=8)
     assert [bar.name for bar in figure.data] == ["spread (7)", "splash (1)"]
-
-
-def test_the_order_of_the_rows_does_not_matter():
     rows = [life(k % 5, k % 5 + 2, symbol=f"S{k % 3}_U", peak=k % 4) for k in range(30)]
     one, other = timeline(*rows, limit=10), timeline(*reversed(rows), limit=10)
     assert one.to_json() == other.to_json()
 
 
-def test_bars_are_cut_to_the_window_and_events_outside_are_not_counted():
+def test_bars_are_cut_to_the_window_and_openings_outside_are_not_counted():
     figure = timeline(life(-2, 1), life(23, 30), life(-5, -4), life(25, 26))
     (bars,) = figure.data
     assert sorted(zip(bars.base, bars.x.tolist(), strict=True)) == [
@@ -177,19 +181,12 @@ def test_bars_are_cut_to_the_window_and_events_outside_are_not_counted():
         ("2023-03-10 23:00", HOUR * 1000),
     ]
     assert lines(figure)[2:4] == ["n = 2 events", "all seen from opening to close"]
-
-
-def test_title_window_subject_source_and_mark_are_there():
-    figure = timeline(life(1, 2), subject="BTC_USDT, spread events")
-    assert figure.layout.title.text == "Events from opening to close"
-    assert lines(figure) == [
-        "BTC_USDT, spread events",
-        "2023-03-10 00:00 to 2023-03-11 00:00 UTC",
-        "n = 1 event",
-        "all seen from opening to close",
-        "SIMULATED market, seed-7",
-    ]
-    assert [note.text for note in figure.layout.annotations] == ["SIMULATED"]
+    figure = activity(
+        ("spread", "spread.opened", -0.1),
+        ("spread", "spread.opened", 23.9),
+        ("spread", "spread.opened", 24),
+    )
+    assert figure.data[0].y.tolist() == [1]
 
 
 def test_the_axis_shows_the_zones_clock_over_its_change():
@@ -229,6 +226,8 @@ def test_another_kind_and_a_missing_column_are_refused():
         timeline(life(1, 2, "vanished"))
     with pytest.raises(InputError, match="legs"):
         event_timeline(lives(life(1, 2)).drop("legs"), **DAY)
+    with pytest.raises(InputError, match="event_type"):
+        activity_chart(documents(("spread", "spread.opened", 1)).drop("event_type"), **DAY)
 
 
 # -- activity ------------------------------------------------------------------------------------
@@ -271,15 +270,6 @@ def test_openings_are_counted_by_hour_and_family_and_stacked():
     assert figure.layout.yaxis.title.text == "events per hour"
 
 
-def test_openings_outside_the_window_are_not_counted():
-    figure = activity(
-        ("spread", "spread.opened", -0.1),
-        ("spread", "spread.opened", 23.9),
-        ("spread", "spread.opened", 24),
-    )
-    assert figure.data[0].y.tolist() == [1]
-
-
 def test_a_long_window_counts_longer_stretches_and_stays_small():
     hours = np.arange(0, 24 * 365)
     rows = [("spread", "spread.opened", int(hour)) for hour in hours]
@@ -302,8 +292,3 @@ def test_both_charts_carry_their_theme(theme):
         activity(("spread", "a.opened", 1), theme=theme),
     ):
         assert figure.layout.template.layout.colorway == COLOURS[theme]
-
-
-def test_a_missing_column_of_the_documents_is_named():
-    with pytest.raises(InputError, match="event_type"):
-        activity_chart(documents(("spread", "spread.opened", 1)).drop("event_type"), **DAY)

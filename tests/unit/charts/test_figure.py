@@ -143,28 +143,17 @@ def test_what_the_frame_knows_need_not_be_said(chart, rows) -> None:
 
 
 @pytest.mark.parametrize(("chart", "rows"), CHARTS)
-def test_rows_are_never_drawn_under_the_name_of_another_trajectory(chart, rows) -> None:
+def test_rows_are_drawn_under_the_name_of_their_one_trajectory_alone(chart, rows) -> None:
     other = rows["trajectory"][0].replace("BTC", "ETH")
     with pytest.raises(InputError, match=f"trajectory: '{other}' is not allowed; .* has"):
         chart(rows, trajectory=other, source=SOURCE)
     both = pl.concat([rows, rows.with_columns(trajectory=pl.lit(other))])
     with pytest.raises(InputError, match="rows of 2 trajectories"):
         chart(both, source=SOURCE)
-
-
-@pytest.mark.parametrize(("chart", "rows"), CHARTS)
-def test_a_frame_that_names_no_trajectory_needs_one(chart, rows) -> None:
     with pytest.raises(InputError, match="where the frame names none"):
         chart(rows.drop("trajectory"), source=SOURCE)
     with pytest.raises(InputError, match="where the frame names none"):
         chart(rows.clear(), source=SOURCE)
-
-
-@pytest.mark.parametrize(("chart", "rows"), CHARTS)
-def test_the_rows_of_another_family_are_refused(chart, rows) -> None:
-    other = PAIR if chart is not spread_chart else "BTC_USD:KRAKEN.spot"
-    with pytest.raises(InputError, match="trajectory"):
-        chart(rows.with_columns(trajectory=pl.lit(other)), source=SOURCE)
 
 
 def test_the_chart_of_a_ledger_takes_text() -> None:

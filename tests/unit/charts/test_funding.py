@@ -36,7 +36,7 @@ def chart(frame=None, **more):
     return funding_chart(frame, **{"trajectory": PAIR, "source": source, **window, **only, **more})
 
 
-def test_the_differential_stands_in_steps_above_and_the_carry_below():
+def test_the_differential_stands_in_steps_above_and_the_carry_below_in_any_order_of_rows():
     differential, carry = chart().data
     assert differential.x == ("2023-03-10 08:00", "2023-03-10 16:00", "2023-03-11 00:00")
     assert differential.y.tolist() == pytest.approx([0.02, 0.0, 0.0])
@@ -44,6 +44,11 @@ def test_the_differential_stands_in_steps_above_and_the_carry_below():
     assert carry.y.tolist() == pytest.approx([0.0, 2.0, 2.0, 1.0])
     assert {line.line.shape for line in (differential, carry)} == {"hv"}
     assert (differential.yaxis, carry.yaxis) == ("y", "y2")
+    assert chart().data[0].hovertext[0] == " (buy 0.01, sell 0.03)"
+    assert chart().data[1].hovertext[1] == " (2.0 then)"
+    for drawn, again in zip(chart().data, chart(settled().reverse()).data, strict=True):
+        assert drawn.x == again.x
+        assert drawn.y.tolist() == again.y.tolist()
 
 
 def test_the_differential_is_in_the_unit_and_the_carry_also_less_a_cost():
@@ -54,6 +59,10 @@ def test_the_differential_is_in_the_unit_and_the_carry_also_less_a_cost():
         chart(unit="% a week")
     with pytest.raises(InputError, match="cost_bps"):
         chart(cost_bps="free")
+    axis = chart(unit="% per year (APR)").layout.yaxis
+    assert axis.title.text == "differential (% per year)"
+    with pytest.raises(InputError, match="sell_rate"):
+        chart(settled().drop("sell_rate"))
 
 
 def test_a_rate_from_before_the_window_stands_at_its_start_and_pays_nothing():
@@ -80,12 +89,6 @@ def test_titles_say_what_which_units_how_many_and_what_it_came_to():
     assert [note.text for note in layout.annotations] == ["SIMULATED"]
 
 
-def test_the_order_of_the_rows_does_not_matter():
-    for drawn, again in zip(chart().data, chart(settled().reverse()).data, strict=True):
-        assert drawn.x == again.x
-        assert drawn.y.tolist() == again.y.tolist()
-
-
 def test_a_rate_that_ran_out_ends_its_line_there_and_the_missed_settlement_is_counted():
     gappy = settled((1e-4,) * 9, (3e-4,) * 9)[[0, 1, 2, 7, 8]]
     figure = chart(gappy, end=START + 9 * EIGHT)
@@ -95,26 +98,18 @@ def test_a_rate_that_ran_out_ends_its_line_there_and_the_missed_settlement_is_co
     assert "missed 8" in figure.layout.title.subtitle.text
 
 
-def test_a_leg_of_which_nothing_is_known_leaves_no_carry_and_says_why():
+def test_a_carry_that_is_not_known_is_not_drawn_and_says_why():
     frame = settled(sell=(None, None, None)).with_columns(sell_interval_hours=8.0)
     figure = chart(frame)
     assert len(figure.data[1].x) == 0
     assert np.isnan(figure.data[0].y).all()
     assert "funding not known: one leg has nothing to compare" in figure.layout.title.subtitle.text
-
-
-def test_a_window_of_which_one_leg_covers_half_draws_no_carry_and_says_why():
     frame = settled((1e-4,) * 6, (None,) * 3 + (3e-4,) * 3)
     figure = chart(frame, end=START + 6 * EIGHT)
     assert len(figure.data[1].x) == 0
     words = figure.layout.title.subtitle.text
     assert "coverage 50.00 %" in words
     assert "funding not known: too little of the window is covered on both legs" in words
-
-
-def test_both_legs_rates_stand_in_the_hover():
-    assert chart().data[0].hovertext[0] == " (buy 0.01, sell 0.03)"
-    assert chart().data[1].hovertext[1] == " (2.0 then)"
 
 
 @pytest.mark.parametrize("frame", [settled(), settled()[:0]])
@@ -172,17 +167,7 @@ def test_a_parameter_that_is_not_allowed_is_named(wrong, names):
     assert caught.value.parameter == names
 
 
-def test_a_missing_column_is_named():
-    with pytest.raises(InputError, match="sell_rate"):
-        chart(settled().drop("sell_rate"))
-
-
-def test_a_yearly_differential_names_its_unit_without_a_bracket_in_a_bracket():
-    axis = chart(unit="% per year (APR)").layout.yaxis
-    assert axis.title.text == "differential (% per year)"
-
-
-def test_with_prices_the_carry_is_a_line_of_its_own_and_the_cost_is_off_it():
+def test_with_prices_the_carry_is_a_line_of_its_own_less_the_cost_and_without_it_has_a_reason():
     known = {"ts": [START - EIGHT + EIGHT * k for k in range(4)], "trajectory": PAIR.legs_key}
     prices = pl.DataFrame(known | {"spread_log_bps": [10.0, 12.0, 9.0, 4.0]})
     figure = chart(prices=prices, cost_bps=1.5)
@@ -192,9 +177,6 @@ def test_with_prices_the_carry_is_a_line_of_its_own_and_the_cost_is_off_it():
     assert carry.y.tolist() == pytest.approx([a + b for a, b in zip(paid.y, gained, strict=True)])
     assert net.y.tolist() == pytest.approx([each - 1.5 for each in carry.y])
     assert "basis 6.00 bps, carry 7.00 bps" in figure.layout.title.subtitle.text
-
-
-def test_without_prices_no_carry_and_no_net_is_drawn_and_the_reason_is_given():
     figure = chart(prices=None, cost_bps=1.5)
     assert [line.name for line in figure.data][1:] == ["cumulative funding"]
     words = figure.layout.title.subtitle.text

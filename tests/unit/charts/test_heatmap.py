@@ -11,6 +11,8 @@ from toolkit.statistics import funding
 from toolkit.statistics.events import cooccurrence
 from toolkit.statistics.spread import hour_of_week
 
+from .test_event_rates import watched
+
 START = 1_678_406_400  # 2023-03-10 00:00 UTC
 SOURCE = Source("simulated", "seed-7")
 
@@ -55,9 +57,6 @@ def test_the_rates_and_the_ends_of_the_colours_are_in_the_unit():
     assert figure.layout.title.text == "Funding through time (% per 8 h)"
     with pytest.raises(InputError, match="unit"):
         funding_heatmap(found, source=SOURCE, unit="% a week")
-
-
-def test_without_a_known_bucket_it_is_a_sentence():
     found = funding.heatmap(settled(), START + 10 * 86_400, START + 12 * 86_400)
     figure = funding_heatmap(found, source=SOURCE)
     assert not figure.data
@@ -82,7 +81,7 @@ def hourly(key: str = "A_B:X.spot:Y.spot", weeks: int = 5) -> pl.DataFrame:
     return pl.DataFrame({"trajectory": key, "ts": ts, "spread_log_bps": level})
 
 
-def test_each_hour_is_a_cell_of_one_scale_around_nothing():
+def test_each_hour_is_a_cell_of_one_scale_around_nothing_and_has_no_fill_without_a_row():
     found = hour_of_week(hourly(), MONDAY, MONDAY + 5 * WEEK)
     figure = spread_hours_chart(found, source=SOURCE)
     (cells,) = figure.data
@@ -93,9 +92,6 @@ def test_each_hour_is_a_cell_of_one_scale_around_nothing():
     assert " to " in cells.customdata[-1][0][1]
     assert "n = 840 rows" in figure.layout.title.subtitle.text
     assert "SIMULATED" in figure.layout.annotations[0].text
-
-
-def test_an_hour_without_a_row_has_no_fill():
     found = hour_of_week(hourly(weeks=1).head(3), MONDAY, MONDAY + WEEK)
     (cells,) = spread_hours_chart(found, source=SOURCE).data
     assert np.isfinite(cells.z.astype(float)).sum() == 3
@@ -120,12 +116,8 @@ def lives(**times: np.ndarray) -> pl.DataFrame:
     parts = [
         pl.DataFrame({"symbol": [name] * each.size, "t_open": each}) for name, each in times.items()
     ]
-    same = {"family": "spread", "duration_s": 30.0, "entry_s": 0.0, "kind": "closed"}
-    whole = {"observed": 1, "known_until": 150 * DAY, "window_start": 0, "window_end": 150 * DAY}
-    return pl.concat(parts).with_columns(
-        *(pl.lit(value).alias(name) for name, value in same.items()),
-        *(pl.lit(value, pl.Int64).alias(name) for name, value in whole.items()),
-    )
+    same = {"family": pl.lit("spread"), "duration_s": 30.0, "observed": pl.lit(1, pl.Int64)}
+    return watched(pl.concat(parts).with_columns(**same), 150 * DAY)
 
 
 @pytest.fixture(scope="module")

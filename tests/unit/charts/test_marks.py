@@ -57,18 +57,15 @@ def stretches(figure):
     return [(shape.x0[11:], shape.x1[11:]) for shape in figure.layout.shapes]
 
 
-def test_without_thresholds_and_events_there_are_the_three_lines_alone():
-    figure = chart(thresholds_bps=[], events=events(document("a", "opened", 1))[:0])
-    assert len(figure.data) == 3
-    assert not figure.layout.shapes
-
-
 def test_thresholds_are_one_dashed_line_over_the_window_named_with_their_values():
     line = chart(thresholds_bps=[-25, 12.5]).data[3]
     assert line.name == "threshold -25, +12.5 bps"
     assert (line.line.dash, line.yaxis) == ("dash", "y2")
     assert line.y == (-25.0, -25.0, None, 12.5, 12.5, None)
     assert line.x == ("2023-03-10 00:00", "2023-03-10 01:00", None) * 2
+    figure = chart(thresholds_bps=[], events=events(document("a", "opened", 1))[:0])
+    assert len(figure.data) == 3
+    assert not figure.layout.shapes
 
 
 def test_episodes_of_the_statistics_are_shaded_and_those_a_few_pixels_apart_joined():
@@ -100,12 +97,18 @@ def test_a_life_is_shaded_from_opening_to_close_on_the_spreads_plot():
         assert shape.fillcolor == FAMILY_COLOURS[EventFamily.SPREAD]
 
 
-def test_lives_whose_ends_were_not_seen_reach_the_windows_ends():
+def test_lives_are_shaded_to_their_ends_or_those_of_the_window():
     seen = events(
         document("a", "closed", 5), document("b", "opened", 50), document("c", "updated", 51)
     )
     assert stretches(chart(events=seen[:2])) == [("00:00", "00:05"), ("00:50", "01:00")]
     assert stretches(chart(events=seen[2:])) == [("00:00", "01:00")]
+    seen = events(document("a", "opened", -30), document("a", "closed", -10))
+    assert stretches(chart(events=seen)) == []
+    seen = events(document("a", "opened", -30), document("a", "closed", 10))
+    figure = chart(events=seen)
+    assert stretches(figure) == [("00:00", "00:10")]
+    assert figure.data[3].name == "0 events opened"
 
 
 def test_nothing_is_shaded_from_where_the_logs_own_answers_end():
@@ -123,29 +126,24 @@ def test_nothing_is_shaded_from_where_the_logs_own_answers_end():
     assert stretches(chart(events=events(document("a", "opened", -5)), logs=before)) == []
 
 
-def test_documents_from_before_the_window_say_when_a_life_began():
-    seen = events(document("a", "opened", -30), document("a", "closed", -10))
-    assert stretches(chart(events=seen)) == []
-    seen = events(document("a", "opened", -30), document("a", "closed", 10))
-    figure = chart(events=seen)
-    assert stretches(figure) == [("00:00", "00:10")]
-    assert figure.data[3].name == "0 events opened"
-
-
-def test_an_opening_is_marked_at_its_size_with_its_type_and_percent():
+def test_an_opening_is_marked_at_its_size_turned_where_its_legs_are():
     figure = chart(events=events(document("a", "opened", 10, pct=2.0)))
     marks = figure.data[3]
     assert marks.x == ("2023-03-10 00:10",)
     assert marks.y.tolist() == pytest.approx([1e4 * np.log(1.02)])
     assert marks.hovertext == ("spread.opened 2 %",)
     assert marks.name == "1 event opened"
-
-
-def test_an_event_the_other_way_round_is_a_negative_spread():
     legs = (*LEGS[2:], *LEGS[:2])
     marks = chart(events=events(document("a", "opened", 10, pct=2.0, legs=legs))).data[3]
     assert marks.y.tolist() == pytest.approx([-1e4 * np.log(1.02)])
     assert marks.hovertext == ("spread.opened 2 %, buying the sell leg",)
+    seen = events(document("a", "opened", 10, pct=None), document("b", "opened", 20))
+    figure = chart(events=seen)
+    assert figure.data[3].name == "1 of 2 events opened"
+    assert stretches(figure) == [("00:10", "01:00")]
+    seen = events(document("a", "opened", 10))
+    with pytest.raises(InputError, match="events: 'no sell_market'"):
+        chart(events=seen.drop("sell_market"))
 
 
 @pytest.mark.parametrize(
@@ -163,13 +161,6 @@ def test_events_of_other_legs_symbols_and_families_are_left_out(other):
     assert not figure.layout.shapes
 
 
-def test_an_opening_without_a_size_is_shaded_and_not_placed():
-    seen = events(document("a", "opened", 10, pct=None), document("b", "opened", 20))
-    figure = chart(events=seen)
-    assert figure.data[3].name == "1 of 2 events opened"
-    assert stretches(figure) == [("00:10", "01:00")]
-
-
 def test_ten_thousand_events_stay_a_small_figure_that_says_how_many_it_shows():
     seen = events(
         *(
@@ -185,12 +176,6 @@ def test_ten_thousand_events_stay_a_small_figure_that_says_how_many_it_shows():
     assert figure.data[3].name.endswith(" of 10,000 events opened")
     assert max(figure.data[3].y) == pytest.approx(1e4 * np.log(1.07))
     assert len(figure.to_json()) < 600_000
-
-
-def test_a_missing_column_of_the_events_is_named():
-    seen = events(document("a", "opened", 10))
-    with pytest.raises(InputError, match="events: 'no sell_market'"):
-        chart(events=seen.drop("sell_market"))
 
 
 @pytest.mark.parametrize("theme", COLOURS)

@@ -35,6 +35,10 @@ def test_rates_stand_by_symbol_and_exchange_the_first_symbol_on_top():
         assert cells.x == ("AURORA", "BOREAS")
         assert cells.y == ("ETH_USDT", "BTC_USDT")
         assert np.allclose(cells.z, [[np.nan, 0.024], [0.01, -0.04]], equal_nan=True)
+    cells = chart().data[0]
+    assert np.isnan(cells.z[0][0])
+    assert cells.hoverongaps is False
+    assert chart(RATES.with_columns(market=pl.lit("dex"))).data[0].x[0] == "AURORA.dex"
 
 
 @pytest.mark.parametrize(
@@ -89,12 +93,8 @@ def test_the_hover_has_the_rate_as_given_its_interval_and_the_next_settlement():
         "as the service gave it: -0.02 % per 4 h",
         "next settlement: 2023-03-10 13:00 Asia/Tokyo",
     ]
-
-
-def test_a_cell_that_is_not_listed_has_neither_fill_nor_hover():
-    cells = chart().data[0]
-    assert np.isnan(cells.z[0][0])
-    assert cells.hoverongaps is False
+    frame = RATES.with_columns(next_funding_time=pl.lit(None, pl.Int64))
+    assert chart(frame).data[0].hovertext[1][0].endswith("next settlement: not known")
 
 
 def test_few_cells_have_their_number_and_many_do_not():
@@ -118,16 +118,7 @@ def test_a_rate_that_cannot_be_brought_to_a_unit_is_counted_and_not_drawn(unknow
     assert "n = 2 rates, 1 without a rate or an interval" in figure.layout.title.subtitle.text
 
 
-def test_a_next_settlement_that_is_not_told_is_said():
-    frame = RATES.with_columns(next_funding_time=pl.lit(None, pl.Int64))
-    assert chart(frame).data[0].hovertext[1][0].endswith("next settlement: not known")
-
-
-def test_a_leg_that_is_not_futures_has_its_market_in_its_name():
-    assert chart(RATES.with_columns(market=pl.lit("dex"))).data[0].x[0] == "AURORA.dex"
-
-
-def test_title_moment_sign_source_and_mark_are_there():
+def test_title_moment_sign_source_and_mark_are_there_and_without_rates_what_to_do():
     layout = chart().layout
     assert layout.title.subtitle.text.split("<br>") == [
         "all symbols with a rate",
@@ -138,27 +129,21 @@ def test_title_moment_sign_source_and_mark_are_there():
         "SIMULATED market, seed-7",
     ]
     assert [note.text for note in layout.annotations] == ["SIMULATED"]
-
-
-def test_no_rates_say_what_to_do():
     (note,) = chart(RATES[:0]).layout.annotations
     assert "rail sync snapshot/funding" in note.text.replace("<br>", " ")
 
 
-def test_two_rows_of_one_leg_are_refused():
+def test_two_rows_of_one_leg_and_another_unit_are_refused():
     with pytest.raises(InputError, match="BTC_USDT at AURORA twice"):
         chart(pl.concat([RATES, RATES[:1]]))
+    with pytest.raises(InputError, match="% per 24 h"):
+        chart(unit="bps")
 
 
 @pytest.mark.parametrize("column", RATES.columns)
 def test_a_missing_column_is_named(column):
     with pytest.raises(InputError, match=column):
         chart(RATES.drop(column))
-
-
-def test_another_unit_is_refused():
-    with pytest.raises(InputError, match="% per 24 h"):
-        chart(unit="bps")
 
 
 @pytest.mark.parametrize("theme", COLOURS)

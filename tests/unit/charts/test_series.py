@@ -74,19 +74,16 @@ def test_the_spread_is_on_top_where_the_legs_are_below_or_left_out():
     assert not alone.layout.yaxis.visible
 
 
-def test_the_mean_of_the_legs_is_that_of_the_rows_shown():
+def test_the_mean_of_the_legs_is_that_of_the_rows_shown_and_legs_of_no_kind_are_refused():
     rows = spread_rows(10)
     part = {"start": START, "end": START + 300}
     whole, same = (chart(each, legs="from_mean", **part) for each in (rows, rows[:5]))
     assert whole.data[1].y.tolist() == same.data[1].y.tolist()
-
-
-def test_legs_of_no_kind_are_refused():
     with pytest.raises(InputError, match="legs"):
         chart(spread_rows(), legs="beside")
 
 
-def test_titles_say_what_which_units_which_window_how_many_and_from_where():
+def test_titles_axes_and_units_say_what_is_drawn_over_which_window_and_from_where():
     layout = chart(spread_rows()).layout
     assert layout.title.text == "BTC_USD: prices and spread"
     assert layout.title.subtitle.text.split("<br>") == [
@@ -98,9 +95,6 @@ def test_titles_say_what_which_units_which_window_how_many_and_from_where():
     assert layout.xaxis.title.text == "time (UTC)"
     assert layout.yaxis.title.text == "price (USD)"
     assert layout.yaxis2.title.text == "spread (log bps)"
-
-
-def test_the_time_axis_is_the_window_and_not_where_the_rows_are():
     axis = chart(spread_rows()).layout.xaxis
     assert axis.type == "date"
     assert axis.range == ("2023-03-10 00:00", "2023-03-11 00:00")
@@ -165,9 +159,12 @@ def test_a_stretch_of_nulls_breaks_a_downsampled_line():
     assert sell.x[at - 1] < minute(20_000) <= minute(20_100) < sell.x[at + 1]
 
 
-def test_rows_one_and_a_half_steps_apart_are_still_joined():
+def test_a_row_is_joined_to_the_next_up_to_one_and_a_half_of_the_most_frequent_steps():
     frame = spread_rows(4).with_columns(ts=pl.Series([0, 60, 150, 241]) + START)
     assert np.isnan(chart(frame, step_s=60).data[0].y).tolist() == [0, 0, 0, 1, 0]
+    frame = spread_rows(6).with_columns(ts=START + pl.Series([0, 60, 120, 180, 3600, 7200]))
+    assert np.isnan(chart(frame).data[0].y).sum() == 2
+    assert np.isnan(chart(frame, step_s=3600).data[0].y).sum() == 0
 
 
 def test_gaps_too_short_to_see_are_counted_and_do_not_tear_a_downsampled_line():
@@ -201,12 +198,6 @@ def test_a_row_with_gaps_on_both_sides_is_a_visible_dot():
     assert line.mode == "lines+markers"
     assert line.marker.size.tolist() == [0, 0, 0, 4, 0, 0, 0]
     assert np.isnan(line.y).tolist() == [0, 0, 1, 0, 1, 0, 0]
-
-
-def test_without_a_step_the_most_frequent_distance_counts():
-    frame = spread_rows(6).with_columns(ts=START + pl.Series([0, 60, 120, 180, 3600, 7200]))
-    assert np.isnan(chart(frame).data[0].y).sum() == 2
-    assert np.isnan(chart(frame, step_s=3600).data[0].y).sum() == 0
 
 
 def test_the_axis_shows_the_chosen_zones_clock_and_names_it():
@@ -295,12 +286,9 @@ def test_a_parameter_that_is_not_allowed_is_named(wrong, names):
     assert caught.value.parameter == names
 
 
-def test_a_missing_column_is_named():
+def test_a_missing_column_and_two_rows_of_one_time_are_named():
     with pytest.raises(InputError, match="spread_log_bps"):
         chart(spread_rows().drop("spread_log_bps"))
-
-
-def test_two_rows_of_one_time_are_refused():
     with pytest.raises(InputError, match="ts"):
         chart(pl.concat([spread_rows(), spread_rows()]))
 

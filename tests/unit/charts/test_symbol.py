@@ -33,7 +33,7 @@ def drawn(rows, rates=None, *events, **more):
     return symbol_chart(rows, rates, happened, symbol="BTC_USDT", **{**DAY, **more})
 
 
-def test_a_leg_has_one_place_among_the_colours_in_both_plots():
+def test_a_leg_has_one_place_among_the_colours_in_both_plots_and_one_name():
     figure = drawn(prices(*LEGS), funding((LEGS[3], 1, 5.0), (LEGS[11], 1, 7.0)))
     places = {}
     for at, trace in enumerate(figure.data):
@@ -42,9 +42,6 @@ def test_a_leg_has_one_place_among_the_colours_in_both_plots():
     assert len(places) == 12
     assert places[LEGS[3]] == [(3, "solid", True), (3, "solid", False)]
     assert places[LEGS[11]] == [(1, "dot", True), (1, "dot", False)]
-
-
-def test_a_leg_without_a_price_is_named_by_its_rate():
     figure = drawn(prices("A.spot"), funding(("B.futures", 1, 5.0)))
     named = {trace.name: trace.showlegend for trace in figure.data if trace.name}
     assert named["B.futures"] is True

@@ -79,16 +79,22 @@ def nearest(colours, vision):
 
 
 @pytest.mark.parametrize("theme", COLOURS)
-def test_ten_colours_stand_out_from_the_background(theme):
+def test_ten_colours_of_a_template_stand_out_from_its_background(theme):
     assert len(set(COLOURS[theme])) == 10
     assert min(contrast(c, BACKGROUND[theme]) for c in COLOURS[theme]) >= 3
+    layout = pio.templates[f"rail_{theme}"].layout
+    assert layout.colorway == COLOURS[theme]
+    assert layout.paper_bgcolor == layout.plot_bgcolor == BACKGROUND[theme]
+    assert "sendChartToCloud" in layout.modebar.remove
 
 
 @pytest.mark.parametrize("vision", VISION)
 @pytest.mark.parametrize("theme", COLOURS)
-def test_colours_stay_apart_for_every_kind_of_eye(theme, vision):
+def test_colours_states_and_families_stay_apart_for_every_kind_of_eye(theme, vision):
     assert nearest(COLOURS[theme], vision) > 0.055
     assert nearest(COLOURS[theme][:3], vision) > 0.14
+    assert nearest(STATE_COLOURS.values(), vision) > 0.13
+    assert nearest(FAMILY_COLOURS.values(), vision) > 0.13
 
 
 @pytest.mark.parametrize("background", BACKGROUND.values())
@@ -98,20 +104,6 @@ def test_warning_states_and_families_stand_out_on_either_background(background):
     own = [*STATE_COLOURS.values(), *FAMILY_COLOURS.values()]
     for colour in [WARNING_COLOUR, MARK_COLOUR, *own]:
         assert contrast(colour, background) >= 3
-
-
-@pytest.mark.parametrize("vision", VISION)
-def test_states_and_families_stay_apart_for_every_kind_of_eye(vision):
-    assert nearest(STATE_COLOURS.values(), vision) > 0.13
-    assert nearest(FAMILY_COLOURS.values(), vision) > 0.13
-
-
-@pytest.mark.parametrize("theme", COLOURS)
-def test_a_template_carries_its_colours(theme):
-    layout = pio.templates[f"rail_{theme}"].layout
-    assert layout.colorway == COLOURS[theme]
-    assert layout.paper_bgcolor == layout.plot_bgcolor == BACKGROUND[theme]
-    assert "sendChartToCloud" in layout.modebar.remove
 
 
 @pytest.mark.slow

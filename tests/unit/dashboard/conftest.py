@@ -6,7 +6,7 @@ import functools
 import json
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -34,16 +34,35 @@ LEG = Trajectory.parse("BTC_USD:KRAKEN.spot")
 PAIR = Trajectory.parse("BTC_USD:COINBASE.spot:KRAKEN.spot")
 SERVED_AT = START + 60 * MINUTES
 EDGE = Edge(served_at=SERVED_AT, delay_s=0, retention_s=None, step_s=60)
+WHOLE = Interval(START, SERVED_AT)
 
 
 @contextmanager
-def loading(store: Store, served_at: int = SERVED_AT) -> Iterator[Batch]:
+def loading(
+    store: Store,
+    served_at: int = SERVED_AT,
+    *,
+    allowance: Allowance | None = None,
+    findings: Sequence[dict[str, object]] = (),
+) -> Iterator[Batch]:
     """One load of what is added meanwhile."""
     writer, batch = StoreWriter(store), Batch()
-    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", served_at, None, "0.1.0"))
+    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", served_at, None, "0.1.0", allowance))
     yield batch
     writer.commit(load, batch)
-    writer.finish_load(load, [])
+    writer.finish_load(load, findings)
+
+
+def bring(
+    store: Store,
+    trajectory: str | Trajectory,
+    rows: pl.DataFrame,
+    window: Interval = WHOLE,
+    edge: Edge = EDGE,
+) -> None:
+    """One load of rows of a trajectory."""
+    with loading(store, edge.served_at) as batch:
+        batch.add(Trajectory.parse(str(trajectory)), rows, window, edge)
 
 
 def keep_snapshot(store: Store, kind: str, document: bytes, served_at: int = SERVED_AT) -> None:
@@ -86,14 +105,9 @@ def spread_rows() -> pl.DataFrame:
 def fill(store: Store, source: Source, allowance: Allowance | None = None) -> None:
     """One load of ten hours of a leg and a pair."""
     empty_store(store.path, source)
-    writer = StoreWriter(store)
-    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0", allowance))
-    batch = Batch()
-    whole = Interval(START, SERVED_AT)
-    batch.add(LEG, price_rows(), whole, EDGE)
-    batch.add(PAIR, spread_rows(), whole, EDGE)
-    writer.commit(load, batch)
-    writer.finish_load(load, [])
+    with loading(store, allowance=allowance) as batch:
+        batch.add(LEG, price_rows(), WHOLE, EDGE)
+        batch.add(PAIR, spread_rows(), WHOLE, EDGE)
 
 
 def documents(*rows: tuple[str, str, int, str, float]) -> pl.DataFrame:
@@ -123,21 +137,17 @@ def documents(*rows: tuple[str, str, int, str, float]) -> pl.DataFrame:
 
 def add_events(store: Store) -> None:
     """One load of two logs: a spread that closed, one that stands open, and a pump."""
-    writer = StoreWriter(store)
-    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
     spread = documents(
         ("closed-one", "spread.opened", 500, "open", 1.5),
         ("closed-one", "spread.closed", 520, "closed", 0.1),
         ("open-one", "spread.opened", 590, "open", 2.5),
     )
-    batch = Batch()
-    edge = Edge(served_at=SERVED_AT, delay_s=30, retention_s=2_592_000, step_s=0)
-    whole = Interval(START, SERVED_AT)
-    batch.add_documents(EventLog(EventFamily.SPREAD), spread, whole, edge)
     pump = documents(("pump-one", "splash.pump", 595, "open", 3.25))
-    batch.add_documents(EventLog(EventFamily.SPLASH), pump, whole, edge)
-    writer.commit(load, batch)
-    writer.finish_load(load, [{"kind": "next_missing", "where": "x", "says": "y", "times": 2}])
+    edge = Edge(served_at=SERVED_AT, delay_s=30, retention_s=2_592_000, step_s=0)
+    findings = [{"kind": "next_missing", "where": "x", "says": "y", "times": 2}]
+    with loading(store, findings=findings) as batch:
+        batch.add_documents(EventLog(EventFamily.SPREAD), spread, WHOLE, edge)
+        batch.add_documents(EventLog(EventFamily.SPLASH), pump, WHOLE, edge)
 
 
 def add_snapshots(store: Store) -> None:
@@ -233,10 +243,8 @@ def logged(make_store: Callable[..., Store]) -> Store:
 @pytest.fixture
 def gapped(held: Store) -> Store:
     """The leg asked again two hours later, of which only the last minutes were loaded."""
-    later = SERVED_AT + 7200
-    edge = Edge(served_at=later, delay_s=0, retention_s=None, step_s=60)
-    with loading(held, later) as batch:
-        batch.add(LEG, price_rows().clear(), Interval(later - 180, later), edge)
+    edge = replace(EDGE, served_at=SERVED_AT + 7200)
+    bring(held, LEG, price_rows().clear(), Interval(edge.served_at - 180, edge.served_at), edge)
     return held
 
 
@@ -246,7 +254,7 @@ def aged(bare: Store) -> Store:
     asked_at = int(time.time()) - 1200
     rows = spread_rows().filter(pl.col("ts") < SERVED_AT - 60)
     with loading(bare, SERVED_AT - 7200) as batch:
-        batch.add(PAIR, rows, Interval(START, SERVED_AT), replace(EDGE, asked_at=asked_at))
+        batch.add(PAIR, rows, WHOLE, replace(EDGE, asked_at=asked_at))
     return bare
 
 

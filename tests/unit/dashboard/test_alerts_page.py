@@ -30,7 +30,7 @@ def rules(full: Store) -> Path:
     return full.path.parent / "rail.toml"
 
 
-def test_what_is_open_and_what_was_are_tables(page, full, rules) -> None:
+def test_what_is_open_and_what_was_are_tables(page, full, rules):
     rules.write_text(EXAMPLE)
     record(full, (PAIR.key, "opened", SERVED_AT - 60), ("x", "opened", 1), ("x", "cleared", 2))
     shown = page(full.path, "alerts")
@@ -44,17 +44,7 @@ def test_what_is_open_and_what_was_are_tables(page, full, rules) -> None:
     assert history["change"] == ["cleared", "opened", "opened"]
 
 
-def test_three_clicks_make_the_rule_of_50_bps_for_5_minutes(page, full) -> None:
-    shown = page(full.path, "alerts")
-    shown.button(key="alert_keep").click().run()
-    assert not shown.exception
-    (rule,) = find_alerts(full.path).rules
-    assert str(rule) == "|spread| above 50 bps for 5 min, over at 40"
-    assert rule.name == "|Spread| above 50 bps for 5 min"
-    assert any("is in" in each.value for each in shown.caption)
-
-
-def test_the_form_says_what_the_rule_watches_and_would_have_caught(page, full) -> None:
+def test_the_form_says_what_the_rule_watches_and_would_have_caught(page, full):
     shown = page(full.path, "alerts")
     (said,) = [each.value for each in shown.caption if each.value.startswith("Watches ")]
     assert "it would have opened no alert" in said
@@ -64,7 +54,7 @@ def test_the_form_says_what_the_rule_watches_and_would_have_caught(page, full) -
     assert re.search(r"it would have opened \d+ alerts of \d+ pairs? or events?", said), said
 
 
-def test_a_rule_is_changed_and_removed_and_the_rest_stays(page, full, rules) -> None:
+def test_a_rule_is_changed_and_removed_and_the_rest_stays(page, full, rules):
     text = f"# mine\n{EXAMPLE}"
     rules.write_text(text)
     shown = page(full.path, "alerts")
@@ -90,7 +80,7 @@ def test_a_rule_is_changed_and_removed_and_the_rest_stays(page, full, rules) -> 
         ("loss", "dropped by the archive within 6 h"),
     ],
 )
-def test_each_kind_can_be_made(page, full, kind: str, condition: str) -> None:
+def test_each_kind_can_be_made(page, full, kind, condition):
     shown = page(full.path, "alerts")
     shown.selectbox(key="alert_kind").set_value(AlertKind(kind)).run()
     shown.button(key="alert_keep").click().run()
@@ -101,9 +91,7 @@ def test_each_kind_can_be_made(page, full, kind: str, condition: str) -> None:
     assert shown.selectbox(key="alert_for").value == 300
 
 
-def test_the_rule_that_is_changed_and_the_kind_of_a_new_one_are_in_the_link(
-    page, full, rules
-) -> None:
+def test_the_rule_that_is_changed_and_the_kind_of_a_new_one_are_in_the_link(page, full, rules):
     rules.write_text(EXAMPLE)
     shown = page(full.path, "alerts", rule="large pumps")
     assert shown.number_input(key="alert_level_event").value == 5
@@ -117,7 +105,7 @@ def test_the_rule_that_is_changed_and_the_kind_of_a_new_one_are_in_the_link(
     assert wrong.selectbox(key="alert_kind").value == "spread"
 
 
-def test_the_history_is_handed_over_with_its_source_and_the_python_of_it(page, full) -> None:
+def test_the_history_is_handed_over_with_its_source_and_the_python_of_it(page, full):
     record(full, ("x", "opened", 1), ("x", "cleared", 2))
     shown = page(full.path, "alerts")
     assert [button.label for button in shown.get("download_button")] == ["CSV", "Parquet"]
@@ -126,15 +114,22 @@ def test_the_history_is_handed_over_with_its_source_and_the_python_of_it(page, f
     assert names["found"]["change"].to_list() == ["cleared", "opened"]
 
 
-def test_a_mistake_is_said_and_changes_nothing(page, full, rules) -> None:
+def test_a_click_makes_the_rule_of_50_bps_for_5_minutes_and_a_mistake_none(page, full, rules):
     shown = page(full.path, "alerts")
     shown.text_input(key="alert_streams").set_value("BTC")
     shown.button(key="alert_keep").click().run()
     assert "BTC" in shown.error[0].value
     assert not rules.exists()
+    shown = page(full.path, "alerts")
+    shown.button(key="alert_keep").click().run()
+    assert not shown.exception
+    (rule,) = find_alerts(full.path).rules
+    assert str(rule) == "|spread| above 50 bps for 5 min, over at 40"
+    assert rule.name == "|Spread| above 50 bps for 5 min"
+    assert any("is in" in each.value for each in shown.caption)
 
 
-def test_a_test_says_where_it_went(page, full, rules) -> None:
+def test_a_test_says_where_it_went(page, full, rules):
     rules.write_text(EXAMPLE)
     shown = page(full.path, "alerts")
     shown.session_state["alerts_rules_opened"] = "large pumps"
@@ -143,13 +138,13 @@ def test_a_test_says_where_it_went(page, full, rules) -> None:
     assert any("no webhook" in each.value for each in shown.caption)
 
 
-def test_rules_that_cannot_be_read_are_one_line(page, full, rules) -> None:
+def test_rules_that_cannot_be_read_are_one_line(page, full, rules):
     rules.write_text('[[alert]]\nname = "x"\n')
     shown = page(full.path, "alerts")
     assert "kind" in shown.error[0].value
 
 
-def test_an_alert_that_opens_is_a_toast_on_any_page_once(page, full) -> None:
+def test_an_alert_that_opens_is_a_toast_on_any_page_once(page, full):
     shown = page(full.path, "overview")
     assert not shown.toast
     record(full, ("x", "opened", SERVED_AT))

@@ -1,9 +1,11 @@
 """What the page of events shows, in each state that a store can be in."""
 
+from dataclasses import replace
 from functools import partial
 
 import polars as pl
 import pytest
+from scipy.stats import chi2
 
 from tests.empty_store import empty_store
 from toolkit.dashboard.link import page_file
@@ -11,10 +13,10 @@ from toolkit.dashboard.loads import loader_of
 from toolkit.dashboard.settings import MAIN
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Source, Trajectory
-from toolkit.store import Edge
+from toolkit.store import Edge, Store
 from toolkit.tables import BROUGHT, EVENT
 
-from .conftest import loading
+from .conftest import EDGE, bring, loading
 from .shown import figures, rows_of, sync, texts
 
 START = 1_678_406_400  # 2023-03-10 00:00 UTC
@@ -88,7 +90,7 @@ def fill(path, rows=None, *, families=EventFamily, trajectory=False, source=SOUR
                     "extra": pl.Series([None] * 3, dtype=pl.String),
                 }
             )
-            step = Edge(served_at=SERVED_AT, delay_s=0, retention_s=None, step_s=60)
+            step = replace(EDGE, served_at=SERVED_AT)
             batch.add(PAIR, minutes, Interval(OPENED, OPENED + 180), step)
     return path
 
@@ -125,6 +127,7 @@ def listed(shown):
 def test_it_opens_on_the_last_24_hours_with_kinds_timeline_and_list(seen, store):
     shown = seen(store)
     (timeline,) = figures(shown)
+    assert [note["text"] for note in timeline["layout"]["annotations"]] == ["SIMULATED"]
     opened = ["spread (2)", "splash (1)", "funding (1)"]
     assert [bar["name"] for bar in timeline["data"][:3]] == opened
     assert [bar["name"] for bar in timeline["data"][3:]] == ["spread", "splash", "funding"]
@@ -132,15 +135,6 @@ def test_it_opens_on_the_last_24_hours_with_kinds_timeline_and_list(seen, store)
     assert "4 events, newest first." in texts(shown.caption)
     assert not shown.warning
     assert not shown.error
-
-
-def test_a_choice_that_streamlit_forgot_is_made_again(page, store):
-    shown = page(store)
-    shown.session_state["event_rated"] = shown.session_state["event_ranked"] = None
-    assert not shown.run().exception
-
-
-def test_a_row_a_kind_has_rates_lives_and_the_largest(seen, store):
     kinds = rows_of(seen(store), "kinds")
     assert kinds["kind"] == ["spread", "pump", "funding"]
     assert kinds["events"] == ["2", "1", "1"]
@@ -148,9 +142,6 @@ def test_a_row_a_kind_has_rates_lives_and_the_largest(seen, store):
     assert kinds["median lifetime"] == ["2 h", "1 h", "–"]
     assert kinds["largest (bps)"] == ["246.9", "392.2", "20.0"]
     assert kinds["its symbol"] == ["BTC_USDT"] * 3
-
-
-def test_events_are_listed_newest_first_with_size_and_how_long_they_lasted(seen, store):
     rows = listed(seen(store))
     assert [row["symbol"] for row in rows] == ["BTC_USDT", "ETH_USDT", "BTC_USDT", "BTC_USDT"]
     assert rows[2] == {
@@ -165,13 +156,16 @@ def test_events_are_listed_newest_first_with_size_and_how_long_they_lasted(seen,
     assert rows[0]["kind"] == "pump"
     assert rows[1]["duration"] == "at least 19 h"
     assert (rows[3]["peak (bps)"], rows[3]["duration"]) == ("20.0", "5 h")
-
-
-def test_an_event_that_opened_before_the_window_is_seen_to_open(seen, store):
     assert listed(seen(store))[-1]["opened at (UTC)"] == "03-18 23:00"
 
 
-def test_a_brushed_stretch_is_listed_measured_and_kept_in_the_link(page, store):
+def test_a_choice_that_streamlit_forgot_is_made_again(page, store):
+    shown = page(store)
+    shown.session_state["event_rated"] = shown.session_state["event_ranked"] = None
+    assert not shown.run().exception
+
+
+def test_a_brushed_stretch_of_the_window_is_listed_measured_and_in_the_link(page, store, seen):
     zoom = "2023-03-19T00:30:00Z/2023-03-19T04:30:00Z"
     shown = page(store, zoom=zoom)
     assert [row["kind"] for row in listed(shown)] == ["spread", "funding"]
@@ -183,9 +177,6 @@ def test_a_brushed_stretch_is_listed_measured_and_kept_in_the_link(page, store):
     shown.get_by_key("events_zoom_out").click().run()
     assert "zoom" not in shown.query_params
     assert len(listed(shown)) == 4
-
-
-def test_a_brush_beyond_the_window_is_cut_to_it(seen, store):
     shown = seen(store, zoom="2023-03-01T00:00:00Z/2023-03-19T04:00:00Z")
     assert shown.query_params["zoom"] == "2023-03-19T00:00:00Z/2023-03-19T04:00:00Z"
     assert "zoom" not in seen(store, zoom="2023-03-01T00:00:00Z/2023-03-02T00:00:00Z").query_params
@@ -226,9 +217,10 @@ def test_a_filter_is_named_in_the_charts_and_kept_in_the_link(page, store):
 
 
 def test_nothing_that_passes_the_filter_says_what_to_do(seen, store):
-    shown = seen(store, family="splash", state="open")
+    shown = seen(store, family="splash", exchange="AURORA", state="open")
     assert figures(shown) == []
-    assert shown.info[0].value.startswith("Splash events, all symbols, open: none from")
+    words = "Splash events, all symbols, on AURORA, open: none from"
+    assert shown.info[0].value.startswith(words)
 
 
 @pytest.mark.parametrize(
@@ -255,8 +247,8 @@ def test_what_was_wrong_with_a_filter_is_forgotten_when_one_is_chosen(page, stor
     assert not shown.warning
 
 
-def test_a_link_opens_one_event_with_its_transitions(seen, store):
-    shown = seen(store, event="s1")
+def test_an_event_of_a_link_has_transitions_documents_and_neighbours_and_closes(page, store):
+    shown = page(store, event="s1")
     (head,) = [text for text in texts(shown.markdown) if "spread.opened" in text]
     assert "`BTC_USDT` `AURORA.spot → BOREAS.futures`" in head
     words = (
@@ -268,33 +260,32 @@ def test_a_link_opens_one_event_with_its_transitions(seen, store):
     assert transitions["time (UTC)"][0] == "2023-03-19 01:00:00.250"
     assert transitions["peak so far (%)"] == ["1.500", "2.500", "2.500"]
     assert transitions["close reason"][-1] == "converged"
-
-
-def test_a_document_is_shown_to_its_last_digit(page, store):
-    shown = page(store, event="s1")
     assert any('"pct": 2.500000000000000000001' in text for text in texts(shown.code))
     shown.session_state["transitions_opened"] = "0"
     shown.run()
     assert any('"pct": 1.500000000000000000001' in text for text in texts(shown.code))
     assert not any('"pct": 2.5' in text for text in texts(shown.code))
-
-
-def test_an_event_outside_the_window_is_found(seen, store):
-    shown = seen(store, event="old")
-    assert any(
-        "Opened **2023-03-10 05:00 UTC**, lasted **1 h**" in t for t in texts(shown.markdown)
-    )
-    assert not shown.warning
-
-
-def test_one_steps_to_the_neighbours_of_its_kind(page, store):
-    shown = page(store, event="s1")
     assert shown.get_by_key("event_step_p").disabled
     shown.get_by_key("event_step_n").click().run()
     assert shown.query_params["event"] == "s2"
     assert shown.get_by_key("event_step_n").disabled
     shown.get_by_key("event_step_p").click().run()
     assert shown.query_params["event"] == "s1"
+    shown.get_by_key("event_close").click().run()
+    assert "event" not in shown.query_params
+    assert not rows_of(shown, "transitions")
+    assert len(listed(shown)) == 4
+
+
+def test_an_event_outside_the_window_is_found_and_times_are_in_the_links_zone(seen, store):
+    shown = seen(store, event="old")
+    assert any(
+        "Opened **2023-03-10 05:00 UTC**, lasted **1 h**" in t for t in texts(shown.markdown)
+    )
+    assert not shown.warning
+    shown = seen(store, timezone="Asia/Tokyo", clock="Asia/Tokyo", event="s1")
+    assert listed(shown)[2]["opened at (Asia/Tokyo)"] == "03-19 10:00"
+    assert any("2023-03-19 10:00 Asia/Tokyo" in text for text in texts(shown.markdown))
 
 
 @pytest.mark.parametrize("place", ["kinds", "events", "timeline"])
@@ -307,21 +298,13 @@ def test_a_row_and_a_bar_open_their_event(page, store, place):
 
 
 def test_the_python_of_the_page_gives_its_rows(seen, store):
-    shown = seen(store, exchange="CORONA", state="open", window="All")
+    shown = seen(store, symbol="ETH_USDT", exchange="CORONA", state="open", window="All")
     (lines,) = [text for text in texts(shown.code) if text.startswith("import polars")]
     names = {}
     exec(lines, names)
     names["rail"].close()
     assert names["lives"]["event_id"].to_list() == ["s2"]
     assert len(listed(shown)) == 1
-
-
-def test_closing_an_event_leaves_the_list(page, store):
-    shown = page(store, event="s1")
-    shown.get_by_key("event_close").click().run()
-    assert "event" not in shown.query_params
-    assert not rows_of(shown, "transitions")
-    assert len(listed(shown)) == 4
 
 
 def test_an_events_trajectory_that_is_not_held_says_what_loads_it(page, store):
@@ -390,14 +373,86 @@ def test_no_documents_no_logs_and_no_store_each_say_what_to_do(page, tmp_path):
     assert "there is no store at" in texts(page(tmp_path / "nowhere.duckdb").error)[0]
 
 
-def test_times_are_in_the_links_zone(seen, store):
-    shown = seen(store, timezone="Asia/Tokyo", clock="Asia/Tokyo", event="s1")
-    assert listed(shown)[2]["opened at (Asia/Tokyo)"] == "03-19 10:00"
-    assert any("2023-03-19 10:00 Asia/Tokyo" in text for text in texts(shown.markdown))
+LEG = Trajectory.parse("BTC_USDT:AURORA.spot")
+PUMPED = START + HOUR * (LAST + 6)
 
 
-@pytest.mark.parametrize(("kind", "mark"), [("simulated", ["SIMULATED"]), ("live", [])])
-def test_every_chart_is_marked_with_its_source(page, tmp_path, kind, mark):
-    shown = page(fill(tmp_path / "held.duckdb", source=Source(kind, "x")))
-    for chart in figures(shown):
-        assert [note["text"] for note in chart["layout"].get("annotations", [])] == mark
+def with_prices(path):
+    """Add minutes of the leg's price, which jumps by 10 % and gives back half after 20 minutes."""
+    ts = list(range(PUMPED - 2 * HOUR, PUMPED + 3 * HOUR, 60))
+    price = [100.0 if t < PUMPED else 110.0 if t < PUMPED + 1_200 else 105.0 for t in ts]
+    rows = {"ts": ts, "price": price, "mark_price": None, "volume": None, "extra": None}
+    schema = {"mark_price": pl.Float64, "volume": pl.Float64, "extra": pl.String}
+    frame = pl.DataFrame(rows, schema_overrides=schema)
+    edge = replace(EDGE, served_at=SERVED_AT)
+    bring(Store(path), LEG, frame, Interval(ts[0], ts[-1] + 60), edge)
+    return path
+
+
+def measured(shown, what):
+    """Choose what is shown of one kind of event."""
+    shown.get_by_key("event_measure").set_value(what).run()
+
+
+def test_kinds_have_lives_and_rates_over_the_time_in_which_the_log_is_held(page, tmp_path):
+    shown = page(fill(tmp_path / "held.duckdb"), window="7 days")
+    kinds = rows_of(shown, "kinds")
+    assert kinds["events"] == ["2", "1", "1"]
+    assert kinds["still open"] == ["1", "0", "0"]
+    assert kinds["median lifetime"][-1] == "5 h"
+    assert "lifetime lower" not in kinds  # of one life nothing is known
+    assert "What followed is measured on the prices of their legs" in shown.info[0].value
+    (button,) = [each for each in shown.button if "with most pumps and dumps" in each.label]
+    assert "BTC_USDT:AURORA.spot" in button.key
+    lower, upper = chi2.ppf([0.025, 0.975], [4, 6]) / 2 / 7
+    names = ("events per day", "per day lower", "per day upper")
+    assert [kinds[name][0] for name in names] == ["0.29", f"{lower:.2f}", f"{upper:.2f}"]
+    assert kinds["coverage"] == ["100.00 %"] * 3
+    measured(shown, "How long they live")
+    assert subtitle(shown, "How long events last")[0] == "spread events, all symbols"
+    measured(shown, "How often by symbol")
+    assert figures(shown)[1]["data"][0]["y"] == ["BTC_USDT", "ETH_USDT"]
+    assert subtitle(shown, "How often events open")[2] == "n = 2 events of 2 groups, 2 shown"
+    measured(shown, "Hours of the week")
+    assert "**Events in each hour of the week (UTC)**" in texts(shown.markdown)
+    shown.get_by_key("event_window").set_value("24 hours").run()
+    assert len(figures(shown)) == 1  # a day has no hours of the week
+
+
+def test_what_is_measured_is_chosen_and_kept(page, tmp_path):
+    shown = page(fill(tmp_path / "held.duckdb"))
+    assert "Hours of the week" not in shown.get_by_key("event_measure").options  # of one day
+    assert len(figures(shown)) == 1
+    measured(shown, "How often by legs")
+    shown.get_by_key("event_rated").set_value("pump").run()
+    league = figures(shown)[1]
+    assert league["data"][0]["y"] == ["BTC_USDT AURORA.spot"]
+    shown.get_by_key("event_family").set_value(["spread"]).run()
+    league = figures(shown)[1]
+    assert league["data"][0]["y"][0] == "BTC_USDT AURORA.spot<br>→ BOREAS.futures"
+
+
+def test_events_of_one_state_have_no_rates_and_lives(page, tmp_path):
+    shown = page(fill(tmp_path / "held.duckdb"), state="over")
+    assert "events per day" not in rows_of(shown, "kinds")
+    assert len(figures(shown)) == 1
+    assert "Rates and lifetimes are shown for events in any state." in texts(shown.caption)
+
+
+def test_after_pumps_the_path_from_the_next_price_and_what_was_given_back_are_shown(page, tmp_path):
+    path = with_prices(fill(tmp_path / "held.duckdb"))
+    shown = page(path)
+    assert "**Before and after the events**" in texts(shown.markdown)
+    later = {metric.label: metric for metric in shown.metric}
+    assert later["5 min later: median return (bps)"].value == "0.00"
+    assert later["30 min later: median return (bps)"].value == "-465.20"
+    assert "continued 0.00 %, median retraced 48.81 %, with price 1" in texts(shown.caption)
+    shown = page(path, event="p1")
+    around = figures(shown)[0]
+    assert around["layout"]["shapes"][0]["x0"] == "2023-03-19 06:00"
+    later = {metric.label: metric for metric in shown.metric}
+    assert later["30 min later: return (bps)"].value == "-465.20"
+    assert later["30 min later: return (bps)"].delta == "retraced 48.81 %"
+    shown = page(path, family="spread")
+    assert "After pumps and dumps" not in texts(shown.subheader)
+    assert len(figures(shown)) == 1

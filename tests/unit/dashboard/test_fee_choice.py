@@ -71,13 +71,6 @@ def test_what_the_table_lacks_is_beside_the_spread(page, held, own):
     assert "the fee table lacks maker_bps of COINBASE.spot, maker_bps of KRAKEN.spot" in notes
 
 
-def test_a_table_that_cannot_be_read_is_a_warning_and_the_page_stays(page, held):
-    (held.path.parent / "rail.toml").write_text('fees = "none.toml"')
-    shown = page(held.path, "spreads")
-    assert "none.toml" in " ".join(each.value for each in shown.warning)
-    assert len(values_of(shown, "spreads")) == 1
-
-
 def test_the_choice_stays_over_a_change_of_page(page, held):
     shown = page(held.path, "spreads", fees="example", style="maker_buy")
     shown.switch_page(page_file("overview")).run()
@@ -86,10 +79,14 @@ def test_the_choice_stays_over_a_change_of_page(page, held):
     assert shown.get_by_key("style").value == "maker_buy"
 
 
-def test_a_link_to_a_table_that_is_not_offered_is_named(page, held):
+def test_a_table_that_cannot_be_read_or_is_not_offered_is_named_and_the_page_stays(page, held):
     shown = page(held.path, "spreads", fees="own")
     assert "fees=own" in " ".join(each.value for each in shown.warning)
     assert shown.get_by_key("fees").value == "none"
+    (held.path.parent / "rail.toml").write_text('fees = "none.toml"')
+    shown = page(held.path, "spreads")
+    assert "none.toml" in " ".join(each.value for each in shown.warning)
+    assert len(values_of(shown, "spreads")) == 1
 
 
 def test_fees_of_ones_own_are_entered_in_the_browser_and_in_force_at_once(page, held):
@@ -107,7 +104,13 @@ def test_fees_of_ones_own_are_entered_in_the_browser_and_in_force_at_once(page, 
 
 
 @pytest.mark.usefixtures("own")
-def test_the_form_changes_what_was_changed_and_no_fee_before_its_date(page, held):
+def test_the_form_changes_what_was_changed_and_refuses_what_no_table_may_have(page, held):
+    shown = page(held.path, "spreads")
+    shown.get_by_key("fee_form").click().run()
+    shown.get_by_key("fee_taker_bps_KRAKEN").set_value(-1.0)
+    shown.get_by_key("fee_save").click().run()
+    assert any("taker_bps" in each.value for each in shown.error)
+    assert (held.path.parent / "mine.toml").read_text() == TABLE
     shown = page(held.path, "spreads")
     shown.get_by_key("fee_form").click().run()
     assert shown.get_by_key("fee_taker_bps_KRAKEN").value == 0.5
@@ -120,13 +123,3 @@ def test_the_form_changes_what_was_changed_and_no_fee_before_its_date(page, held
         ("KRAKEN", 0.75),
     ]
     assert (held.path.parent / "mine.toml").read_text().startswith(TABLE)
-
-
-@pytest.mark.usefixtures("own")
-def test_a_fee_that_no_table_may_have_is_said_in_the_form_and_changes_nothing(page, held):
-    shown = page(held.path, "spreads")
-    shown.get_by_key("fee_form").click().run()
-    shown.get_by_key("fee_taker_bps_KRAKEN").set_value(-1.0)
-    shown.get_by_key("fee_save").click().run()
-    assert any("taker_bps" in each.value for each in shown.error)
-    assert (held.path.parent / "mine.toml").read_text() == TABLE

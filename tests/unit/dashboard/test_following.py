@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -49,9 +49,7 @@ def popover(shown: AppTest) -> str:
 
 
 @pytest.mark.slow
-def test_a_click_follows_the_service_and_another_ends_it(
-    page: Callable, loaded: Store, service: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_click_follows_the_service_and_another_ends_it(page, loaded, service, monkeypatch):
     monkeypatch.setenv("RAIL_BASE_URL", service)
     monkeypatch.setenv("RAIL_API_KEY", "demo-pro")
     before = loaded.catalogue()["rows"].sum()
@@ -76,9 +74,7 @@ def test_a_click_follows_the_service_and_another_ends_it(
 
 
 @pytest.mark.slow
-def test_a_follow_that_cannot_begin_says_why(
-    page: Callable, loaded: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_follow_that_cannot_begin_says_why(page, loaded, monkeypatch):
     monkeypatch.setenv("RAIL_BASE_URL", "http://127.0.0.1:9")
     shown = page(loaded.path)
     shown.get_by_key("follow_service").click().run()
@@ -93,9 +89,7 @@ def test_a_follow_that_cannot_begin_says_why(
 
 
 @pytest.mark.slow
-def test_a_follow_of_another_process_is_known_also_after_a_load(
-    page: Callable, loaded: Store
-) -> None:
+def test_a_follow_of_another_process_is_known_also_after_a_load(page, loaded):
     origin = LoadOrigin("http://127.0.0.1:9", SERVED_AT, None, "0.1.0")
     with FollowMark(loaded.path) as mark:
         writer = StoreWriter(loaded)
@@ -114,9 +108,7 @@ def test_a_follow_of_another_process_is_known_also_after_a_load(
 
 
 @pytest.mark.slow
-def test_an_address_that_only_the_store_names_is_not_asked(
-    held: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_address_that_only_the_store_names_is_not_asked(held, monkeypatch):
     monkeypatch.setenv("RAIL_API_KEY", "secret")
     monkeypatch.setenv("RAIL_BASE_URL", "http://127.0.0.1:9")
     with socket.create_server(("127.0.0.1", 0)) as stranger:

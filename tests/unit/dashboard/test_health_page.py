@@ -26,35 +26,25 @@ NOW = 1_795_132_800
 OWN = "BTC_USDT:AURORA.spot"
 
 
-def test_rows_documents_and_size_are_counted(page, full):
-    found = metrics(page(full.path, "health"))
+def test_figures_streams_map_and_retention_are_shown_and_a_stream_opens(page, full):
+    shown = page(full.path, "health")
+    found = metrics(shown)
     assert found["rows"] == "1,086"
     assert found["documents"] == "4"
     assert float(found["store (MB)"]) > 0
     assert (found["held (%)"], found["missing"]) == ("94.71", "0")
     assert found["quota left"] == "–"
-
-
-def test_every_stream_has_its_line_snapshots_without_coverage(page, full):
-    lines = values_of(page(full.path, "health"), "streams")
+    lines = values_of(shown, "streams")
     kinds = ["spread", "price", "events", "events"]
     kept = ["snapshot-funding"] * 2 + ["snapshot-spread"] * 4  # of one poll: no coverage is known
     assert [line["kind"] for line in lines] == [*kinds, *kept, "snapshot", "snapshot"]
     assert [line["held (%)"] for line in lines[4:]] == [None] * 8
     held = [line["held (%)"] for line in lines[:4]]
     assert held == pytest.approx([89.67, 89.67, 99.75, 99.75], abs=0.01)
-    table = rows_of(page(full.path, "health"), "streams")
+    table = rows_of(shown, "streams")
     assert (table["longest gap"][0], table["gap state"][0]) == ("1 h", "empty")
     assert table["legs"][0] == "COINBASE.spot → KRAKEN.spot"
     assert table["stream"][2] == "events/splash"
-
-
-def test_the_age_of_a_stream_is_that_of_now(page, aged):
-    assert rows_of(page(aged.path, "health"), "streams")["age"][0].startswith("21 min")
-
-
-def test_the_map_has_the_states_of_each_cell_of_time_and_says_them(page, full):
-    shown = page(full.path, "health")
     (column,) = [
         each
         for part in shown.get("bidi_component")
@@ -67,13 +57,18 @@ def test_the_map_has_the_states_of_each_cell_of_time_and_says_them(page, full):
     assert cells[3] == [33, 67, 0, 0, 0, 0]  # the hole is from 03:20 to 04:20
     assert cells[4] == [67, 33, 0, 0, 0, 0]
     assert column["shown"][1].startswith("held 89.67 %, empty 10.00 %, not yet known")
-
-
-def test_a_stream_opens_from_its_line(page, full):
-    shown = page(full.path, "health")
+    table = rows_of(shown, "retention")
+    assert table["kind"] == ["events"]
+    assert table["kept for"] == ["30 d"]
+    assert table["missing from (UTC)"] == ["2023-03-10 10:00"]
+    assert table["lost in"][0].startswith(("30 d", "29 d"))
     shown.session_state["streams_opened"] = "BTC_USD:KRAKEN.spot"
     shown.run()
     assert shown.selectbox(key="trajectory").value == "BTC_USD:KRAKEN.spot"
+
+
+def test_the_age_of_a_stream_is_that_of_now(page, aged):
+    assert rows_of(page(aged.path, "health"), "streams")["age"][0].startswith("21 min")
 
 
 def test_an_event_log_opens_the_page_of_events(page, full):
@@ -83,7 +78,7 @@ def test_an_event_log_opens_the_page_of_events(page, full):
     assert [title.value for title in shown.header] == ["Events"]
 
 
-def test_what_is_lost_at_the_source_is_named_with_its_reason_and_asked_for_again(page, tmp_path):
+def test_what_is_lost_at_the_source_is_named_with_its_reason_and_asked_again(page, tmp_path):
     store = Store(tmp_path / "rail.duckdb")
     writer = StoreWriter(store)
     writer.bind(Source("live", "exchanges"))
@@ -172,14 +167,6 @@ def test_what_was_not_asked_for_since_is_topped_up(page, tmp_path):
     assert "Top up: " in words(shown)
 
 
-def test_the_clock_of_retention_says_when_what_is_lost(page, full):
-    table = rows_of(page(full.path, "health"), "retention")
-    assert table["kind"] == ["events"]
-    assert table["kept for"] == ["30 d"]
-    assert table["missing from (UTC)"] == ["2023-03-10 10:00"]
-    assert table["lost in"][0].startswith(("30 d", "29 d"))
-
-
 def began(store, ago_s):
     """Start a load and take the time of its start back."""
     writer = StoreWriter(store)
@@ -198,6 +185,7 @@ def test_loads_are_listed_with_what_they_found_and_whether_they_finished(page, f
     assert loads["findings"] == ["–", "–", "next_missing (2×)", "–"]
     assert loads["rows"] == ["0", "2", "4", "1,080"]
     assert loads["took"][0] == "–"
+    assert "**Loads** · 4, the newest began at " in words(shown)
     assert "1 stalled" in words(shown)
     assert "a page does not name where the next begins (next_missing, 2 times)" in words(shown)
 

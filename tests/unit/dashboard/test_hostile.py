@@ -108,7 +108,7 @@ def run_as_rail_alone(commands: list[str], folder: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "params"), LINKS)
-def test_a_page_over_a_hostile_store_shows_its_text_as_text_and_its_commands_run_as_rail_alone(
+def test_a_page_shows_hostile_text_as_text_and_its_commands_run_as_rail_alone(
     page, store, tmp_path, name, params
 ):
     shown = page(store.path, name, **params)

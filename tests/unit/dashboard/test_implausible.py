@@ -100,12 +100,9 @@ def test_a_rate_in_the_quote_per_contract_is_named_on_funding_and_overview(page_
         assert any(words in each for each in warnings_of(shown)), (name, texts(shown))
 
 
-def test_plausible_figures_and_rates_have_no_line():
+def test_plausible_figures_and_rates_have_no_line_and_each_name_has_words():
     assert row_notes({"trajectory": "a", "implausible": ""}) == []
     plausible = overview().replace(str(RATE).encode(), b"0.05")
     assert high_rate_notes(funding_rates(plausible.decode())) == []
     assert len(high_rate_notes(funding_rates(overview().decode()))) == 1
-
-
-def test_each_name_has_words():
     assert len(set(words_of(", ".join(SERIES_FLAGS)))) == len(SERIES_FLAGS)

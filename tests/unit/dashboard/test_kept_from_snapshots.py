@@ -35,7 +35,7 @@ def polled(held: Store) -> Store:
     return held
 
 
-def test_the_page_of_spreads_has_them_by_themselves_with_coverage_by_polls(page, polled) -> None:
+def test_the_page_of_spreads_has_them_by_themselves_with_coverage_by_polls(page, polled):
     shown = page(polled.path, "spreads", rows="snapshots", columns="n,coverage")
     (row,) = values_of(shown, "spreads")
     assert (row["buy → sell"], row["n"]) == ("X.spot → Y.futures", 8)
@@ -48,7 +48,7 @@ def test_the_page_of_spreads_has_them_by_themselves_with_coverage_by_polls(page,
 
 
 @pytest.mark.parametrize(("key", "n"), [(PAIR, 8), (LEG, 10)])
-def test_the_page_of_a_trajectory_shows_one(page, polled, key: str, n: int) -> None:
+def test_the_page_of_a_trajectory_shows_one(page, polled, key, n):
     shown = page(polled.path, trajectory=key)
     assert not shown.warning
     metrics = {metric.label: metric.value for metric in shown.metric}
@@ -56,7 +56,7 @@ def test_the_page_of_a_trajectory_shows_one(page, polled, key: str, n: int) -> N
     assert metrics["coverage"] == f"{100 * n / (n + 1):.2f} %"
 
 
-def test_data_health_lists_them_with_what_was_polled(page, polled) -> None:
+def test_data_health_lists_them_with_what_was_polled(page, polled):
     lines = cells_of(page(polled.path, "health"), "streams")
     for key in (PAIR, LEG):
         assert float(lines[key]["held (%)"]) == pytest.approx(100 - 100 * 60 / 601, abs=0.005)
@@ -64,9 +64,7 @@ def test_data_health_lists_them_with_what_was_polled(page, polled) -> None:
         assert (lines[key]["longest gap"], lines[key]["gap state"]) == ("1 min", "unrecoverable")
 
 
-def test_the_page_of_funding_lists_legs_of_which_no_pair_is_held_and_opens_one(
-    page, polled
-) -> None:
+def test_the_page_of_funding_lists_legs_without_a_pair_and_opens_one(page, polled):
     shown = page(polled.path, "funding")
     table = rows_of(shown, "kept")
     assert (table["symbol"], table["leg"], table["rows"]) == (["BTC_USD"], ["X.futures"], ["10"])

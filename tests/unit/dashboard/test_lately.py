@@ -20,9 +20,8 @@ from toolkit.dashboard.parts.spread_table import measure_figures
 from toolkit.dashboard.reading import read_held, store_version
 from toolkit.intervals import Interval
 from toolkit.market import Family, Source, Trajectory
-from toolkit.store import Batch, LoadOrigin, StoreWriter
 
-from .conftest import EDGE, HOLE, MINUTES, PAIR, SERVED_AT
+from .conftest import HOLE, MINUTES, PAIR, SERVED_AT, bring
 
 KNOWN = [m for m in range(MINUTES) if m != 1 and not HOLE[0] <= m < HOLE[1]]
 
@@ -47,12 +46,6 @@ def test_the_line_has_the_mean_of_each_half_hour_up_to_the_newest_row(look):
     assert row["line"][28:] == [each and pytest.approx(each) for each in expected]
 
 
-def test_without_keys_it_is_of_all_spreads(look):
-    assert spreads_lately(look)["trajectory"].to_list() == [PAIR.key]
-    assert spreads_lately(look, []).is_empty()
-    assert funding_lately(look, []).is_empty()
-
-
 def compared(look, bps, key=PAIR.key):
     values = pl.DataFrame({"stream": [key], "bps": [bps]}, schema_overrides={"bps": pl.Float64})
     return spread_percentiles(look, values).to_dicts()
@@ -66,15 +59,15 @@ def test_a_percentile_is_the_share_of_what_was_below(look, bps):
     assert row["percentile"] == pytest.approx(percentileofscore(seen, bps, kind="mean"))
 
 
-def test_it_is_that_of_the_page_of_spreads_for_the_newest_value(look):
+def test_a_percentile_of_the_newest_value_is_that_of_the_page_of_spreads(look):
     window = Interval(SERVED_AT - 7 * 86_400, SERVED_AT)
     (figures,) = measure_figures(look, "spread", window).to_dicts()
     (row,) = compared(look, figures["spread_last_log_bps"])
     assert row["percentile"] == figures["last_percentile"]
-
-
-def test_of_what_is_not_held_nothing_is_compared(look):
     assert compared(look, 1.0, "ETH_USD:X.spot:Y.spot") == []
+    assert spreads_lately(look)["trajectory"].to_list() == [PAIR.key]
+    assert spreads_lately(look, []).is_empty()
+    assert funding_lately(look, []).is_empty()
 
 
 def test_a_month_of_funding_begins_with_what_accrued_to_its_first_settlement(tmp_path):
@@ -84,8 +77,7 @@ def test_a_month_of_funding_begins_with_what_accrued_to_its_first_settlement(tmp
     none = dict.fromkeys(("buy_interval_hours", "sell_interval_hours", "differential_pct_8h"))
     rows = rows.with_columns(sell_rate=3e-4, **{each: pl.lit(None, pl.Float64) for each in none})
     path = tmp_path / "rail.duckdb"
-    writer, batch = StoreWriter(empty_store(path, Source("simulated", "seed-7"))), Batch()
-    batch.add(pair, rows.with_columns(extra=pl.lit(None, pl.String)), Interval(0, last + 1), EDGE)
-    writer.commit(writer.start_load(LoadOrigin("http://x", last + 1, None, "0")), batch)
+    store = empty_store(path, Source("simulated", "seed-7"))
+    bring(store, pair, rows.with_columns(extra=pl.lit(None, pl.String)), Interval(0, last + 1))
     (row,) = funding_lately(read_held(path, store_version(path)), [pair.key]).to_dicts()
     assert row["days"] == 30

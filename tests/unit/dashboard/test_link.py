@@ -34,15 +34,14 @@ def test_what_is_held_reaches_to_the_end_of_the_last_row(trajectory, window):
     assert held_window(CATALOGUE, trajectory) == window
 
 
-def test_a_link_without_parameters_shows_the_first_trajectorys_last_seven_days():
+def test_a_link_without_parameters_of_ours_shows_the_first_trajectorys_last_seven_days():
     assert read_link({}, CATALOGUE) == (
         Choice("A_B:X.spot", Interval(33 * DAY, 40 * DAY), "7 days"),
         [],
     )
-
-
-def test_parameters_of_others_are_ignored():
     assert read_link({"utm_source": "mail"}, CATALOGUE)[1] == []
+    choice, wrong = read_link({"start": "1000000020", "end": "1000000080"}, CATALOGUE)
+    assert (choice.window, wrong) == ((1000000020, 1000000080), [])
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -71,11 +70,6 @@ def test_whatever_a_link_says_something_can_be_shown(params):
     assert choice.window.start % 60 == choice.window.end % 60 == 0
     asked = {name: choice.params.get(name, "") for name in params}
     assert wrong or read_link(asked, CATALOGUE)[0].params == choice.params
-
-
-def test_unix_seconds_are_times_too():
-    choice, wrong = read_link({"start": "1000000020", "end": "1000000080"}, CATALOGUE)
-    assert (choice.window, wrong) == ((1000000020, 1000000080), [])
 
 
 PAGE_OF_TWO_WIDGETS = """

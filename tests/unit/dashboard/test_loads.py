@@ -107,9 +107,7 @@ def test_a_page_that_knows_no_service_shows_the_command_of_the_store(page, tmp_p
 
 
 @pytest.mark.slow
-def test_pages_of_published_data_offer_no_load_and_no_follow_and_say_why(
-    page, gapped, tmp_path, monkeypatch
-):
+def test_pages_of_published_data_offer_no_load_and_say_why(page, gapped, tmp_path, monkeypatch):
     monkeypatch.setenv("RAIL_BASE_URL", "http://127.0.0.1:1")
     publish(gapped, tmp_path / "archive")
     copy = open_published(tmp_path / "archive", tmp_path / "cache")

@@ -79,9 +79,7 @@ def test_a_page_in_sight_stays_as_it_is_while_another_process_has_the_store_for_
         ("events", "event_state", "open"),
     ],
 )
-def test_a_choice_for_which_streamlit_has_none_after_a_run_cut_short_is_made_again(
-    page, full, name, choice, value
-):
+def test_a_choice_that_a_run_cut_short_left_none_is_made_again(page, full, name, choice, value):
     parameter = {"preset": "window"}.get(choice, choice.split("_")[-1])
     shown = page(full.path, name, **{parameter: value})
     assert shown.session_state[choice] == value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -19,7 +20,6 @@ from toolkit.market import Source, Trajectory, swapped
 from toolkit.reports.answering import answered
 from toolkit.reports.comparison import result_of
 from toolkit.reports.recipe import Part
-from toolkit.store import Batch, LoadOrigin, StoreWriter
 from toolkit.workspace import open_workspace
 
 from .conftest import EDGE, PAIR, keep_snapshot, spread_rows
@@ -36,8 +36,7 @@ HELD, BOTH = "ETH_USD:GEMINI.spot:KRAKEN.spot", "BTC_USD:COINBASE.spot:KRAKEN.sp
 
 def test_a_level_counts_with_the_sign_of_the_spread_unless_its_size_is_meant(page, held):
     """Of a pair whose sell leg is never dearer, the two pages say the same of both."""
-    rows = spread_rows().rename({"buy_price": "sell_price", "sell_price": "buy_price"})
-    bring(held, OTHER, rows)
+    bring(held, OTHER, turned(spread_rows()))
     for side, words, share in (("above", "≥ 2.5 bps", 0), ("either", "|spread| ≥ 2.5 bps", 40)):
         asked = {"trajectory": OTHER, "threshold": "2.5", "side": side}
         opened = page(held.path, **asked)
@@ -89,14 +88,10 @@ def turned(rows):
 def both_ways(tmp_path_factory):
     """A store with a pair held the other way round than the service lists it, and one both ways."""
     store = empty_store(tmp_path_factory.mktemp("both") / "held.duckdb", Source("replay", "x"))
-    writer = StoreWriter(store)
-    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", END, None, "0.1.0"))
-    batch, items = Batch(), []
-    edge = type(EDGE)(served_at=END, delay_s=0, retention_s=None, step_s=60)
+    items, edge = [], replace(EDGE, served_at=END)
     eth, btc = wandering(3, 0.999), wandering(12, 0.97)
     for key, rows in ((HELD, eth), (BOTH, btc), (swapped(BOTH), turned(btc))):
-        batch.add(Trajectory.parse(key), rows.select(spread_rows().columns), (START, END), edge)
-    writer.commit(load, batch)
+        bring(store, key, rows.select(spread_rows().columns), Interval(START, END), edge)
     for key, rows in ((swapped(HELD), turned(eth)), (swapped(BOTH), turned(btc))):
         pair = Trajectory.parse(key)
         buy, sell = (rows[f"{side}_price"][-1] for side in ("buy", "sell"))

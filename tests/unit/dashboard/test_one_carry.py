@@ -42,13 +42,10 @@ def week(path):
         return rail.funding(PAIR, *WINDOW).summary().row(0, named=True)
 
 
-def test_the_price_leg_is_in_it(week):
+def test_a_weeks_carry_has_the_prices_in_it_and_is_the_same_on_every_face(week, path):
     assert week["funding_bps"] == pytest.approx(42)
     assert week["basis_bps"] == pytest.approx(-50 * 7 * 24 / 239)
     assert week["net_carry_bps"] == week["funding_bps"] + week["basis_bps"] - week["cost_bps"]
-
-
-def test_the_command_and_the_screen_give_the_same(path, week):
     store, costs = Store(path), Costs(FEES, 1e4, "taker")
     asked = Selection.of(Passes.of(store), Family.FUNDING, [PAIR.legs_key], *WINDOW)
     sheet = SeriesAnswer.of(find("funding.summary"), asked, costs).rows.row(0, named=True)
@@ -57,9 +54,6 @@ def test_the_command_and_the_screen_give_the_same(path, week):
     shared = [name for name in week if not name.endswith("params_hash")]
     for found in (sheet, screened.row(0, named=True)):
         assert {name: found[name] for name in shared} == {name: week[name] for name in shared}
-
-
-def test_the_page_the_report_and_the_assistant_give_the_same(path, week):
     held = read_held(path, store_version(path))
     rows = league_rows(measure_carried(held), Net(FEES, "taker"), 1e4)
     (row,) = rows.filter(trajectory=PAIR.key).to_dicts()

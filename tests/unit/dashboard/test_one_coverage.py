@@ -8,14 +8,15 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
+from tests.empty_store import empty_store
 from toolkit.cli.analyses import stats as app
 from toolkit.dashboard.pages.health.tables import coverage_lines
 from toolkit.intervals import Interval
 from toolkit.market import Source, Trajectory, format_ts
 from toolkit.statistics import quality, spread
-from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
+from toolkit.store import Edge
 
-from .conftest import START
+from .conftest import START, bring
 from .shown import figures as charts_of
 
 PAIR = Trajectory.parse("BTC_USD:COINBASE.spot:KRAKEN.spot")
@@ -23,17 +24,11 @@ PAIR = Trajectory.parse("BTC_USD:COINBASE.spot:KRAKEN.spot")
 
 def filled(path, rows, window):
     """A store that was answered for a window of a pair a day after its end."""
-    store, served_at = Store(path), window.end + 86_400
-    writer = StoreWriter(store)
-    writer.bind(Source("replay", "depeg"))
-    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", served_at, None, "0.1.0"))
-    batch = Batch()
+    store = empty_store(path, Source("replay", "depeg"))
     values = rows.select(
         "ts", "buy_price", "sell_price", spread_pct=pl.lit(None, pl.Float64), extra=pl.lit(None)
     ).cast({"extra": pl.String})
-    batch.add(PAIR, values, window, Edge(served_at=served_at, step_s=60))
-    writer.commit(load, batch)
-    writer.finish_load(load, [])
+    bring(store, PAIR, values, window, Edge(served_at=window.end + 86_400, step_s=60))
     return store
 
 
@@ -65,15 +60,11 @@ def sparse(tmp_path):
     return filled(tmp_path / "held.duckdb", rows, window), window
 
 
-def test_one_minute_of_eight_absent_is_an_eighth_of_the_coverage_for_all(sparse):
+def test_one_minute_of_eight_absent_is_an_eighth_of_the_coverage_for_all(sparse, page):
     store, window = sparse
     assert set(figures(store, window).values()) == {0.875}
     observed = spread.summary(store.series(PAIR, window), *window)["observed_share"].item()
     assert observed == 1 - 60 / window.length_s
-
-
-def test_the_pages_show_the_coverage_that_the_command_prints(sparse, page):
-    store, window = sparse
     start, end = (format_ts(at).replace(" UTC", "Z").replace(" ", "T") for at in window)
     shown = page(store.path, trajectory=PAIR.key, start=start, end=end)
     assert {metric.label: metric.value for metric in shown.metric}["coverage"] == "87.50 %"

@@ -10,6 +10,7 @@ import base64
 import json
 import math
 import sys
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -23,8 +24,9 @@ from toolkit.intervals import Interval
 from toolkit.market import Trajectory
 from toolkit.show.values import figures_text, value_text
 from toolkit.statistics import events as event_statistics
-from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
+from toolkit.store import Store
 
+from .conftest import EDGE, bring
 from .shown import figures, texts
 from .test_events_page import HOUR, LAST, SERVED_AT, START, document, fill
 
@@ -55,12 +57,8 @@ def store(tmp_path):
         for kind, at in (("pump", hour + 30 / HOUR), ("faded", hour + 1)):
             told.append(document(f"p{number}", kind, at, family="splash", pct=4.0))
     held = Store(fill(tmp_path / "held.duckdb", told))
-    writer, batch = StoreWriter(held), Batch()
-    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
-    edge = Edge(served_at=SERVED_AT, delay_s=0, retention_s=None, step_s=60)
-    batch.add(LEG, priced(), Interval(SPAN.start // 60 * 60, SPAN.end), edge)
-    writer.commit(load, batch)
-    writer.finish_load(load, [])
+    edge = replace(EDGE, served_at=SERVED_AT)
+    bring(held, LEG, priced(), Interval(SPAN.start // 60 * 60, SPAN.end), edge)
     return held
 
 

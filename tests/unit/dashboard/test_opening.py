@@ -26,7 +26,7 @@ def test_what_was_loaded_comes_before_what_snapshots_kept():
     assert held_stream("funding/A_B:X.futures:Y.futures", {kept}) is None
 
 
-def test_a_service_that_is_away_is_one_line_and_the_page_stays(page, full):
+def test_a_service_that_is_away_or_a_key_that_is_none_is_one_line_and_the_page_stays(page, full):
     shown = page(full.path, "overview")
     shown.session_state["open_opened"] = ABSENT
     shown.run()
@@ -38,6 +38,9 @@ def test_a_service_that_is_away_is_one_line_and_the_page_stays(page, full):
     assert rows_of(shown, "open")
     shown.run()
     assert shown.error, "it stays until another row is opened"
+    shown.session_state["open_opened"] = "--store=x"
+    shown.run()
+    assert texts(shown.error)[-1] == "`--store=x` is not a valid name of a stream."
 
 
 def test_a_trajectory_that_is_not_held_comes_with_the_button_that_loads_it(page, held):
@@ -47,14 +50,6 @@ def test_a_trajectory_that_is_not_held_comes_with_the_button_that_loads_it(page,
     shown.button(key="load_absent").click().run()
     (error,) = texts(shown.error)
     assert sync(held.path, "ETH_USD:KRAKEN.spot", "--start", "24h") in error
-
-
-def test_a_key_that_is_none_is_not_asked_for(page, full):
-    shown = page(full.path, "overview")
-    shown.session_state["open_opened"] = "--store=x"
-    shown.run()
-    (error,) = [error.value for error in shown.error]
-    assert error == "`--store=x` is not a valid name of a stream."
 
 
 @pytest.mark.parametrize(
@@ -88,9 +83,7 @@ def test_a_row_that_is_not_held_is_loaded_and_opened(page, tmp_path):
     assert held.streams.filter(stream=key)["rows"].item() > 0
 
 
-def test_of_a_pair_that_snapshots_alone_show_the_history_is_offered_and_opens(
-    page, tmp_path, monkeypatch
-):
+def test_the_history_of_a_pair_of_snapshots_is_offered_and_opens(page, tmp_path, monkeypatch):
     path = tmp_path / "rail.duckdb"
     with running(Config(Simulated(7), port=0, clock=Clock(fixed_at=NOW))) as local:
         monkeypatch.setenv("RAIL_BASE_URL", local.base_url)

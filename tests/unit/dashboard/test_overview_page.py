@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import polars as pl
 import pytest
@@ -16,17 +17,18 @@ from toolkit.statistics.fees import FeeModel
 from toolkit.store import Batch, Edge, LoadOrigin, StoreWriter
 
 from .conftest import (
+    EDGE,
     SERVED_AT,
     START,
-    add_events,
     add_snapshots,
+    bring,
     documents,
     keep_snapshot,
     loading,
     price_rows,
     spread_rows,
 )
-from .shown import metrics, rows_of, sync, words
+from .shown import metrics, rows_of, sync, texts, words
 
 PAIR = "BTC_USD:COINBASE.spot:KRAKEN.spot"
 
@@ -40,16 +42,13 @@ def shown(page, full):
     return page(full.path, "overview")
 
 
-def test_it_opens_without_a_name_and_counts_what_the_store_holds(shown):
+def test_it_opens_on_counts_open_spreads_rates_apart_and_the_newest_events(shown):
     assert metrics(shown) == {
         "spreads open": "3",
         "spreads opened, 24 h": "2",
         "pumps and dumps, 24 h": "1",
         "funding events, 24 h": "–",
     }
-
-
-def test_open_spreads_are_the_services_list_widest_first(shown):
     table = rows_of(shown, "open")
     assert table["now (bps)"] == ["246.9", "-148.9", "124.2"], (
         "the second is held the other way round"
@@ -68,6 +67,22 @@ def test_open_spreads_are_the_services_list_widest_first(shown):
     )
     assert head in words(shown)
     assert rows_of(shown, "suspect")["now (bps)"] == ["⚠ 6,418.5"]
+    table = rows_of(shown, "apart")
+    assert table["diff. APR (%)"] == ["43.80"]
+    assert table["short → long"] == ["GEMINI.futures → KRAKEN.futures"]
+    assert "sign" not in table, "nothing of it is held"
+    table = rows_of(shown, "newest")
+    assert table["type"] == ["splash.pump", "spread.opened", "spread.closed"]
+    assert table["time (UTC)"][0] == "03-10 09:55"
+    assert table["legs"][:2] == ["COINBASE.spot", "COINBASE.spot → KRAKEN.spot"]
+    assert table["peak (bps)"] == ["319.8", "246.9", "148.9"]
+    (chart,) = [json.loads(c.proto.spec) for c in shown.get("plotly_chart")]
+    assert [bars["name"] for bars in chart["data"]][:2] == ["spread (2)", "splash (1)"]
+    assert "The same hours of the week before are not stored." in captions(shown)
+    shown.session_state["newest_opened"] = "open-one"
+    shown.run()
+    assert [title.value for title in shown.header] == ["Events"]
+    assert shown.query_params["event"] == "open-one"
 
 
 def test_with_fees_a_spread_has_what_is_left_of_it(page, full):
@@ -80,32 +95,11 @@ def test_with_fees_a_spread_has_what_is_left_of_it(page, full):
     ]
 
 
-def test_where_no_list_is_held_the_widest_that_are_held_are_shown(page, held):
-    shown = page(held.path, "overview")
-    assert metrics(shown)["spreads open"] == "–"
-    assert "it is not known which are open, 1 stored to 2023-03-10 10:00 UTC" in words(shown)
-    table = rows_of(shown, "open")
-    assert table["buy → sell"] == ["COINBASE.spot → KRAKEN.spot"]
-    assert table["now (bps)"] == ["4.0"]
-    shown.session_state["open_opened"] = PAIR
-    shown.run()
-    assert shown.selectbox(key="trajectory").value == PAIR
-
-
-def test_where_none_is_open_what_is_tracked_and_held_is_shown_and_suspect_pairs_fold_away(
-    page, held
-):
-    legs = {"buy_exchange": "COINBASE", "buy_market": "spot", "sell_market": "spot"}
-    tracked = [
-        {
-            "symbol": "BTC_USD",
-            **legs,
-            "sell_exchange": exchange,
-            "spread_pct": pct,
-            "opened_at": None,
-        }
-        for exchange, pct in (("KRAKEN", 0.5), ("GEMINI", 90.0))
-    ]
+def test_where_none_is_open_what_is_tracked_is_shown_and_suspect_pairs_fold_away(page, held):
+    leg = {"symbol": "BTC_USD", "buy_exchange": "COINBASE", "buy_market": "spot"}
+    leg |= {"sell_market": "spot", "opened_at": None}
+    sizes = (("KRAKEN", 0.5), ("GEMINI", 90.0))
+    tracked = [leg | {"sell_exchange": each, "spread_pct": pct} for each, pct in sizes]
     keep_snapshot(held, "spread", json.dumps({"items": tracked}).encode())
     shown = page(held.path, "overview")
     assert metrics(shown)["spreads open"] == "0"
@@ -122,28 +116,6 @@ def test_a_row_opens_its_trajectory_whichever_way_round_it_is_held(shown, key):
     shown.run()
     assert [title.value for title in shown.header] == ["Trajectory"]
     assert shown.selectbox(key="trajectory").value == PAIR
-
-
-def test_rates_apart_have_units(shown):
-    table = rows_of(shown, "apart")
-    assert table["diff. APR (%)"] == ["43.80"]
-    assert table["short → long"] == ["GEMINI.futures → KRAKEN.futures"]
-    assert "sign" not in table, "nothing of it is held"
-
-
-def test_the_newest_events_come_first_and_open_the_events_page(shown):
-    table = rows_of(shown, "newest")
-    assert table["type"] == ["splash.pump", "spread.opened", "spread.closed"]
-    assert table["time (UTC)"][0] == "03-10 09:55"
-    assert table["legs"][:2] == ["COINBASE.spot", "COINBASE.spot → KRAKEN.spot"]
-    assert table["peak (bps)"] == ["319.8", "246.9", "148.9"]
-    (chart,) = [json.loads(c.proto.spec) for c in shown.get("plotly_chart")]
-    assert [bars["name"] for bars in chart["data"]][:2] == ["spread (2)", "splash (1)"]
-    assert "The same hours of the week before are not stored." in captions(shown)
-    shown.session_state["newest_opened"] = "open-one"
-    shown.run()
-    assert [title.value for title in shown.header] == ["Events"]
-    assert shown.query_params["event"] == "open-one"
 
 
 def test_without_snapshots_open_spreads_come_from_the_event_log(page, logged):
@@ -207,15 +179,7 @@ def test_a_log_that_was_last_asked_days_ago_still_has_its_open_events(page, logg
     assert "Not loaded yet: spread events from 2023-03-10 09:59:30 UTC on." in words(shown)
 
 
-def test_a_log_that_is_newer_than_the_list_of_spreads_wins(page, held):
-    keep_snapshot(held, "spread", b'{"items": []}', SERVED_AT - 7200)
-    add_events(held)
-    shown = page(held.path, "overview")
-    assert metrics(shown)["spreads open"] == "1"
-    assert "by the event log" in words(shown)
-
-
-def test_without_events_and_snapshots_each_part_says_what_brings_it(page, held):
+def test_without_a_list_the_widest_are_shown_and_each_part_says_what_brings_it(page, held):
     shown = page(held.path, "overview")
     assert [button.label for button in shown.button if button.label.startswith("Load")] == [
         "Load the rates in force",
@@ -224,11 +188,19 @@ def test_without_events_and_snapshots_each_part_says_what_brings_it(page, held):
     assert not shown.code
     assert metrics(shown)["spreads open"] == "–"
     assert metrics(shown)["spreads opened, 24 h"] == "–"
+    assert metrics(shown)["spreads open"] == "–"
+    assert "it is not known which are open, 1 stored to 2023-03-10 10:00 UTC" in words(shown)
+    table = rows_of(shown, "open")
+    assert table["buy → sell"] == ["COINBASE.spot → KRAKEN.spot"]
+    assert table["now (bps)"] == ["4.0"]
+    shown.session_state["open_opened"] = PAIR
+    shown.run()
+    assert shown.selectbox(key="trajectory").value == PAIR
 
 
 def test_a_store_that_holds_nothing_says_what_to_type(page, bare):
     shown = page(bare.path, "overview")
-    (says,) = [info.value for info in shown.info]
+    (says,) = texts(shown.info)
     assert "is empty" in says
     assert shown.code[0].value == sync(bare.path, "watchlist", "--start", "7d", service=None)
     assert not shown.metric
@@ -241,7 +213,7 @@ def test_a_list_that_is_not_understood_is_not_shown_as_nothing_open(page, held, 
         keep_snapshot(held, kind, json.dumps({place: odd}).encode())
     shown = page(held.path, "overview")
     assert metrics(shown)["spreads open"] == "not understood"
-    said = [warning.value for warning in shown.warning]
+    said = texts(shown.warning)
     assert len(said) == 2
     assert all("not understood: no " in each for each in said)
     assert "the list is not understood, 1 stored to 2023-03-10 10:00 UTC" in words(shown)
@@ -261,10 +233,8 @@ def test_which_are_open_is_not_known_of_a_list_that_does_not_say_it(page, held):
 def test_what_needs_attention_is_one_line_with_the_way_to_it(page, held):
     later = SERVED_AT + 3600
     rows = price_rows().tail(1).with_columns(ts=pl.lit(later - 60))
-    edge = Edge(served_at=later, delay_s=0, retention_s=None, step_s=60)
-    other = Trajectory.parse("BTC_USD:COINBASE.spot")
-    with loading(held, later) as batch:
-        batch.add(other, rows, Interval(later - 60, later), edge)
+    edge = replace(EDGE, served_at=later)
+    bring(held, "BTC_USD:COINBASE.spot", rows, Interval(later - 60, later), edge)
     says = words(page(held.path, "overview"))
     assert "1 of 3 streams is behind the others, `BTC_USD:KRAKEN.spot` by 1 h" in says
 

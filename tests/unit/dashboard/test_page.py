@@ -1,18 +1,29 @@
 """What the page of a trajectory shows, in each state that a store can be in."""
 
 import datetime as dt
+from dataclasses import replace
 
-import duckdb
 import polars as pl
 import pytest
 
+from toolkit.dashboard.shell import read_range
 from toolkit.intervals import Interval
-from toolkit.market import EventFamily, EventLog, Source, Trajectory
+from toolkit.market import EventFamily, EventLog, Source
 from toolkit.statistics.fees import FeeModel
 from toolkit.statistics.spread import net_episodes
 from toolkit.store import Edge
 
-from .conftest import SERVED_AT, START, documents, loading, spread_rows
+from .conftest import (
+    EDGE,
+    SERVED_AT,
+    START,
+    WHOLE,
+    bring,
+    documents,
+    loading,
+    price_rows,
+    spread_rows,
+)
 from .shown import cells_of, figures, metrics, texts
 
 LEG = "BTC_USD:KRAKEN.spot"
@@ -36,7 +47,7 @@ def below(page, part):
     return page
 
 
-def test_the_page_opens_on_the_first_trajectory_and_all_that_is_held(page, held):
+def test_the_page_opens_on_the_first_trajectory_all_that_is_held_its_gaps_and_rows(page, held):
     shown = page(held.path)
     assert shown.selectbox(key="trajectory").value == LEG
     assert shown.selectbox(key="trajectory").options == [LEG, PAIR]
@@ -44,6 +55,13 @@ def test_the_page_opens_on_the_first_trajectory_and_all_that_is_held(page, held)
     assert shown.get_by_key("start").value == march(10)
     assert not shown.warning
     assert not shown.error
+    gaps = below(shown, "Coverage").dataframe[0].value
+    first = gaps.iloc[0].to_list()
+    assert first == ["2023-03-10 03:20", "2023-03-10 04:20", "1 h", "empty"]
+    assert "not yet known" in gaps["state"].to_list()
+    rows = below(shown, "Rows").dataframe[0].value
+    assert rows.iloc[0]["time (UTC)"] == "2023-03-10 09:59"
+    assert len(rows) == 540
 
 
 def test_a_link_opens_its_trajectory_and_its_window(page, held):
@@ -64,6 +82,7 @@ def test_a_link_opens_its_trajectory_and_its_window(page, held):
     ("params", "says"),
     [
         ({"trajectory": "ETH_USD:KRAKEN.spot"}, ["ETH_USD", "is not in this store", LEG]),
+        ({"trajectory": "![x](//example.org/x.png)"}, ["`trajectory=![x](//example.org/x.png)`"]),
         ({"start": "yesterday"}, ["start=yesterday", "ISO 8601", "2023-03-10 00:00 UTC instead"]),
         ({"end": "1850-01-01"}, ["end=1850", "1970 and 2100", "2023-03-10 10:00 UTC instead"]),
         (
@@ -80,9 +99,7 @@ def test_a_link_opens_its_trajectory_and_its_window(page, held):
         ({"legs": "four"}, ["legs=four", "takes none instead"]),
     ],
 )
-def test_a_link_that_cannot_be_followed_says_why_until_something_is_chosen(
-    page, held, params, says
-):
+def test_a_link_that_cannot_be_followed_says_why_until_a_choice(page, held, params, says):
     shown = page(held.path, **params)
     (warning,) = texts(shown.warning)
     for words in says:
@@ -94,12 +111,7 @@ def test_a_link_that_cannot_be_followed_says_why_until_something_is_chosen(
     assert link(shown)["trajectory"] == PAIR
 
 
-def test_what_a_link_says_is_shown_and_not_read_as_markup(page, held):
-    shown = page(held.path, trajectory="![x](https://example.org/x.png)")
-    assert "`trajectory=![x](https://example.org/x.png)`" in shown.warning[0].value
-
-
-def test_choosing_a_window_keeps_the_link_up_to_date(page, held):
+def test_choosing_a_window_keeps_the_link_up_to_date_and_explains_a_wrong_one(page, held):
     shown = page(held.path)
     shown.get_by_key("start").set_value(march(10, 4)).run()
     assert link(shown)["start"] == "2023-03-10T04:00Z"
@@ -108,14 +120,17 @@ def test_choosing_a_window_keeps_the_link_up_to_date(page, held):
     shown.get_by_key("preset").set_value("All").run()
     assert link(shown) == {"trajectory": LEG, "window": "All"}
     assert shown.get_by_key("start").value == march(10)
+    shown.get_by_key("start").set_value(march(11)).run()
+    (warning,) = texts(shown.warning)
+    assert "2023-03-11 00:00 UTC to 2023-03-10 10:00 UTC is empty" in warning
+    assert figures(shown)[0]["layout"]["xaxis"]["range"][0] == "2023-03-10 00:00"
 
 
 def test_a_window_that_is_a_preset_moves_on_with_the_rows(page, held):
     shown = page(held.path, trajectory=PAIR, window="All")
-    edge = Edge(served_at=SERVED_AT + 120, delay_s=0, retention_s=None, step_s=60)
     newer = spread_rows().tail(2).with_columns(pl.col("ts") + 120)
-    with loading(held, SERVED_AT + 120) as batch:
-        batch.add(Trajectory.parse(PAIR), newer, Interval(SERVED_AT, SERVED_AT + 120), edge)
+    later = SERVED_AT + 120
+    bring(held, PAIR, newer, Interval(SERVED_AT, later), replace(EDGE, served_at=later))
     shown.run()
     assert figures(shown)[0]["layout"]["xaxis"]["range"][1] == "2023-03-10 10:02"
     assert link(shown)["window"] == "All"
@@ -133,12 +148,17 @@ def test_what_is_zoomed_into_is_what_is_shown_and_measured(page, held):
     assert "zoom" not in link(shown)
 
 
-def test_the_legs_are_below_where_they_are_wanted(page, held):
+def test_the_legs_are_below_where_wanted_and_the_hours_of_the_week_of_a_spread(page, held):
     shown = page(held.path, trajectory=PAIR, legs="below")
     assert len(figures(shown)[0]["data"]) == 4  # the spread, its distribution and two legs
     shown.get_by_key("legs").set_value("from_mean").run()
     assert figures(shown)[0]["layout"]["yaxis"]["title"]["text"] == "from mean (bps)"
     assert link(shown)["legs"] == "from_mean"
+    shown = page(held.path, trajectory=PAIR)
+    shown.get_by_key("below").set_value("Hours of the week").run()
+    (cells,) = figures(shown)[1]["data"]
+    assert cells["type"] == "heatmap"
+    assert "Hours of the week" not in page(held.path, trajectory=LEG).get_by_key("below").options
 
 
 def test_net_figures_and_what_would_have_been_kept_are_by_the_fees_of_the_bar(page, held):
@@ -155,9 +175,7 @@ def test_net_figures_and_what_would_have_been_kept_are_by_the_fees_of_the_bar(pa
     found = net_episodes(rows.with_columns(trajectory=pl.lit(PAIR)), **fees).row(0, named=True)
     later = rows.with_columns(pl.col("ts") + 86_400)
     window = Interval(START + 86_400, SERVED_AT + 86_400)
-    edge = Edge(served_at=window.end, delay_s=0, retention_s=None, step_s=60)
-    with loading(held, SERVED_AT + 86_400) as batch:
-        batch.add(Trajectory.parse(PAIR), later, window, edge)
+    bring(held, PAIR, later, window, replace(EDGE, served_at=window.end))
     kept = metrics(page(held.path, trajectory=PAIR, fees="example", window="24 hours"))
     assert kept["episodes"] == str(found["net_episodes"]) == "1"
     assert kept["net at entry (bps)"] == f"{found['net_entry_bps']:,.2f}"
@@ -173,22 +191,11 @@ def test_episodes_beyond_a_threshold_are_counted_without_fees(page, held):
     assert float(shown["episodes/day, ≥ 3.5 bps"].replace(",", "")) > 100
 
 
-def test_a_link_that_changes_under_an_open_page_is_followed(page, held):
+def test_a_link_that_changes_is_followed_and_a_window_without_rows_explained(page, held):
     shown = page(held.path)
     shown.query_params["start"] = "2023-03-10T05:00Z"
     shown.run()
     assert shown.get_by_key("start").value == march(10, 5)
-
-
-def test_a_window_chosen_backwards_is_explained(page, held):
-    shown = page(held.path)
-    shown.get_by_key("start").set_value(march(11)).run()
-    (warning,) = texts(shown.warning)
-    assert "2023-03-11 00:00 UTC to 2023-03-10 10:00 UTC is empty" in warning
-    assert figures(shown)[0]["layout"]["xaxis"]["range"][0] == "2023-03-10 00:00"
-
-
-def test_a_window_without_rows_says_what_to_do(page, held):
     shown = page(held.path, start="2022-01-01", end="2022-01-02")
     chart, _ = figures(shown)
     assert f"rail sync {LEG}" in chart["layout"]["annotations"][0]["text"].replace("<br>", " ")
@@ -220,19 +227,6 @@ def test_a_statistic_that_cannot_be_had_is_a_dash_with_its_reason(page, held):
     assert set(missing["reason"]) == {"too few observations for this statistic"}
 
 
-def test_gaps_are_listed_with_their_state(page, held):
-    gaps = below(page(held.path), "Coverage").dataframe[0].value
-    first = gaps.iloc[0].to_list()
-    assert first == ["2023-03-10 03:20", "2023-03-10 04:20", "1 h", "empty"]
-    assert "not yet known" in gaps["state"].to_list()
-
-
-def test_rows_are_shown_newest_first(page, held):
-    rows = below(page(held.path), "Rows").dataframe[0].value
-    assert rows.iloc[0]["time (UTC)"] == "2023-03-10 09:59"
-    assert len(rows) == 540
-
-
 def test_the_browsers_zone_can_be_chosen_where_it_is_not_utc(page, held):
     shown = below(page(held.path, timezone="Asia/Tokyo", end="2023-03-10T10:00Z"), "Rows")
     assert figures(shown)[0]["layout"]["xaxis"]["title"]["text"] == "time (UTC)"
@@ -262,6 +256,8 @@ def test_events_of_the_legs_are_marked_until_they_are_not_wanted(page, full):
     assert link(shown)["marks"] == "off"
     assert not listed(shown)
     assert "Events" not in shown.get_by_key("below").options
+    shown = page(full.path, trajectory=PAIR, end="2023-03-10T01:00Z")
+    assert listed(shown) == ["No spread event of these legs in the window."]
 
 
 def test_events_of_the_legs_are_listed_newest_first_and_each_opens_its_page(page, full):
@@ -282,10 +278,9 @@ def test_events_of_the_legs_are_listed_newest_first_and_each_opens_its_page(page
 
 def test_the_list_of_events_says_how_many_more_there_are(page, full):
     rows = [(f"more-{minute}", "spread.opened", minute, "open", 1.0) for minute in range(20)]
-    whole = Interval(START, SERVED_AT)
     edge = Edge(served_at=SERVED_AT, delay_s=30, retention_s=None, step_s=0)
     with loading(full) as batch:
-        batch.add_documents(EventLog(EventFamily.SPREAD), documents(*rows), whole, edge)
+        batch.add_documents(EventLog(EventFamily.SPREAD), documents(*rows), WHOLE, edge)
     shown = page(full.path, trajectory=PAIR)
     assert "Spread events of these legs, newest first: 10 of 22." in texts(shown.caption)
     assert len(cells_of(shown, "legs_events")) == 10
@@ -293,9 +288,8 @@ def test_the_list_of_events_says_how_many_more_there_are(page, full):
 
 def test_events_are_shaded_and_listed_as_far_as_their_own_log_is_known(page, full):
     later = SERVED_AT + 3600
-    edge = Edge(served_at=later, delay_s=0, retention_s=None, step_s=60)
-    with loading(full, later) as batch:
-        batch.add(Trajectory.parse(PAIR), spread_rows().clear(), Interval(SERVED_AT, later), edge)
+    edge = replace(EDGE, served_at=later)
+    bring(full, PAIR, spread_rows().clear(), Interval(SERVED_AT, later), edge)
     shown = page(full.path, trajectory=PAIR, start="2023-03-10T08:00Z", end="2023-03-10T11:00Z")
     spans = [
         (shape["x0"][11:], shape["x1"][11:]) for shape in figures(shown)[0]["layout"]["shapes"]
@@ -309,17 +303,15 @@ def listed(shown):
     return [text for text in texts(shown.caption) if "of these legs" in text]
 
 
-def test_a_window_without_an_event_of_the_legs_says_so(page, full):
-    shown = page(full.path, trajectory=PAIR, end="2023-03-10T01:00Z")
-    assert listed(shown) == ["No spread event of these legs in the window."]
-
-
-def test_a_threshold_is_drawn(page, held):
+def test_a_threshold_is_drawn_and_a_size_is_in_the_link_where_it_is_not_the_usual_one(page, held):
     shown = page(held.path, trajectory=PAIR)
     assert shown.get_by_key("marks").disabled
     assert not listed(shown)
     shown.get_by_key("threshold").set_value(2.0).run()
     assert "threshold" in figures(shown)[0]["data"][-1]["name"]
+    shown = page(held.path, trajectory=PAIR, size="2500")
+    assert shown.query_params["size"] == "2500"
+    assert "size" not in page(held.path, trajectory=PAIR).query_params
 
 
 def test_a_store_without_trajectories_says_how_to_load_one(page, bare):
@@ -329,15 +321,65 @@ def test_a_store_without_trajectories_says_how_to_load_one(page, bare):
     assert "rail sync" in shown.code[0].value
 
 
-def test_a_store_that_is_not_there_says_what_makes_one(page, tmp_path):
-    (says,) = texts(page(tmp_path / "none.duckdb").error)
-    assert "there is no store at" in says
-    assert "rail sync" in says
+def test_the_trajectories_of_the_symbols_of_the_bar_are_offered_and_the_open_one(page, held):
+    other = "ETH_USD:KRAKEN.spot"
+    bring(held, other, price_rows())
+    shown = page(held.path, trajectory=PAIR, symbols="ETH_USD")
+    assert shown.selectbox(key="trajectory").options == [other, PAIR]
+    shown.get_by_key("symbols").set_value([]).run()
+    assert shown.selectbox(key="trajectory").options == [LEG, other, PAIR]
 
 
-def test_another_database_is_named(page, tmp_path):
-    path = tmp_path / "other.duckdb"
-    duckdb.connect(str(path)).execute("CREATE TABLE t (i INTEGER)").close()
-    (says,) = texts(page(path).error)
-    assert "other.duckdb" in says
-    assert "not a store" in says
+@pytest.mark.parametrize(
+    "sent",
+    [
+        [],
+        ["2026-11-20"],
+        ["2026-11-21", "2026-11-20"],
+        ["1969-01-01", "2026-11-20"],
+        ["2026-11-20", "9999-12-31"],
+        [1, 2],
+        [None, None],
+        ["2026-11-20", "2026-11-21", "2026-11-22"],
+    ],
+)
+def test_what_is_no_stretch_of_time_is_all_of_the_window(sent):
+    assert read_range(sent, "America/New_York") is None
+
+
+def test_a_zoom_is_at_least_ten_seconds_of_whole_ones():
+    sent = ["2026-11-20 00:00:00.9", "2026-11-20 00:00:01.1234567"]
+    assert read_range(sent, "UTC") == Interval(1_795_132_800, 1_795_132_810)
+    sent = ["1970-01-01 09:00:00.5", "1970-01-01 09:01:10.25"]
+    assert read_range(sent, "Asia/Tokyo") == Interval(0, 71)
+
+
+@pytest.mark.parametrize(("side", "lines"), [("above", [2.0]), ("either", [2.0, -2.0])])
+def test_a_threshold_of_sizes_is_dragged_on_either_side(page, held, side, lines):
+    shown = page(held.path, trajectory=PAIR, threshold="2", side=side)
+    shapes = figures(shown)[0]["layout"]["shapes"]
+    assert [each["y0"] for each in shapes if each.get("name") == "threshold"] == lines
+
+
+def test_a_link_shows_any_two_prices_that_are_held_also_where_one_has_no_row(page, held):
+    other = "BTC_USD:COINBASE.spot"
+    pair = f"pair/{LEG}/{other}"
+    shown = page(held.path, trajectory=pair)
+    assert any("is not in this store" in each.value for each in shown.warning)
+    bring(held, other, price_rows())
+    shown = page(held.path, trajectory=pair)
+    assert not shown.warning
+    assert shown.selectbox(key="trajectory").value == pair
+    assert shown.query_params["trajectory"] == pair
+    assert "coverage" in [each.label for each in shown.metric]
+    assert "Coverage" not in shown.get_by_key("below").options
+    shown.selectbox(key="trajectory").set_value(LEG).run()
+    assert not shown.exception
+    assert pair not in page(held.path, trajectory=LEG).selectbox(key="trajectory").options
+    assert not page(held.path, trajectory=pair, start="2020-01-01", end="2020-01-02").metric
+
+
+def test_a_pair_of_other_coins_or_without_its_fx_leg_is_not_held(page, held):
+    for key in (f"pair/{LEG}/ETH_USD:KRAKEN.spot", f"pair/{LEG}/BTC_USDT:KRAKEN.spot", "pair/BTC"):
+        shown = page(held.path, trajectory=key)
+        assert any("is not in this store" in each.value for each in shown.warning)

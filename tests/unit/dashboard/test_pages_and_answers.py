@@ -12,7 +12,7 @@ import random
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import polars as pl
 import pytest
@@ -88,9 +88,7 @@ def ages(since: int, last: dict[str, int], began: float) -> set[str]:
 
 
 @pytest.mark.slow
-def test_overview_counts_and_times_what_each_log_s_own_answers_hold(
-    asked, page_alone: Callable
-) -> None:
+def test_overview_counts_and_times_what_each_log_s_own_answers_hold(asked, page_alone):
     store, last, _ = asked
     shown = page_alone("overview", store.path)
     figures = {metric.label: metric.value for metric in shown.metric}
@@ -113,9 +111,7 @@ def test_overview_counts_and_times_what_each_log_s_own_answers_hold(
 
 
 @pytest.mark.slow
-def test_the_events_page_times_an_open_event_to_its_log_s_last_answer(
-    asked, page_alone: Callable
-) -> None:
+def test_the_events_page_times_an_open_event_to_its_log_s_last_answer(asked, page_alone):
     store, last, _ = asked
     shown = page_alone("events", store.path)
     columns = rows_of(shown, "events")
@@ -137,7 +133,7 @@ def test_the_events_page_times_an_open_event_to_its_log_s_last_answer(
 
 
 @pytest.mark.slow
-def test_data_health_s_shares_and_ages_are_those_of_each_stream(asked, page_alone) -> None:
+def test_data_health_s_shares_and_ages_are_those_of_each_stream(asked, page_alone):
     store, last, began = asked
     shown = page_alone("health", store.path)
     lines = cells_of(shown, "streams")
@@ -166,9 +162,7 @@ def newest_s(stream: str, at: int) -> int:
 
 
 @pytest.mark.slow
-def test_rail_status_states_ages_and_shares_of_each_stream(
-    asked, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_rail_status_states_ages_and_shares_of_each_stream(asked, monkeypatch, capsys):
     store, last, began = asked
     monkeypatch.setenv("COLUMNS", "200")
     before, sys.argv = sys.argv, ["rail", "status", "--store", str(store.path)]

@@ -18,20 +18,13 @@ from toolkit.market import Trajectory
 from toolkit.statistics.fees import FeeModel
 from toolkit.statistics.spread import episodes, time_above
 from toolkit.statistics.spread.net_episodes import Level
-from toolkit.store import Batch, LoadOrigin, Store, StoreWriter
+from toolkit.store import LoadOrigin, Store, StoreWriter
 from toolkit.workspace import open_workspace
 
-from .conftest import EDGE, LEG, PAIR, SERVED_AT, START, price_rows, spread_rows
+from .conftest import LEG, PAIR, SERVED_AT, START, bring, price_rows, spread_rows
 
 OTHER = Trajectory.parse("ETH_USD:COINBASE.spot:KRAKEN.spot")
 ORIGIN = LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0")
-
-
-def bring(store: Store, trajectory: Trajectory, rows: pl.DataFrame) -> None:
-    """Commit rows of a trajectory as a load of its own."""
-    writer, batch = StoreWriter(store), Batch()
-    batch.add(trajectory, rows, Interval(START, SERVED_AT), EDGE)
-    writer.commit(writer.start_load(ORIGIN), batch)
 
 
 def look(store: Store):
@@ -78,7 +71,7 @@ def test_summaries_are_those_of_the_rows_after_each_commit(held: Store) -> None:
     assert last.filter(trajectory=OTHER.key)["spread_mean_log_bps"].item() > 90
 
 
-def test_a_commit_of_one_trajectory_leaves_the_version_of_every_other(held: Store) -> None:
+def test_a_commit_of_one_trajectory_leaves_what_was_measured_of_every_other(held: Store) -> None:
     before = look(held).versions
     bring(held, OTHER, spread_rows())
     between = look(held).versions
@@ -87,12 +80,9 @@ def test_a_commit_of_one_trajectory_leaves_the_version_of_every_other(held: Stor
     after = look(held).versions
     changed = {key for key in between if after[key] != between[key]}
     assert changed == {LEG.key}
-
-
-def test_a_commit_elsewhere_leaves_what_was_measured(held: Store) -> None:
     before = measure_level(look(held), "spread", WINDOW, Level())
     figures = measure_figures(look(held), "spread", WINDOW)
-    bring(held, LEG, price_rows().with_columns(price=pl.lit(1.0)))
+    bring(held, LEG, price_rows().with_columns(price=pl.lit(2.0)))
     assert measure_level(look(held), "spread", WINDOW, Level()) is before
     assert measure_figures(look(held), "spread", WINDOW).equals(figures)
 
@@ -114,11 +104,10 @@ def test_what_followed_events_is_measured_anew_when_their_prices_change(held: St
     assert mean() == pytest.approx(before + 1e4 * math.log(1.1))
 
 
-def test_another_file_in_the_place_of_a_store_has_other_versions(held: Store, aged: Store) -> None:
+def test_another_file_and_rows_that_a_remap_read_anew_have_other_versions(
+    held: Store, aged: Store
+) -> None:
     assert look(held).versions[PAIR.key] != look(aged).versions[PAIR.key]
-
-
-def test_rows_that_a_remap_read_anew_have_other_versions(held: Store) -> None:
     before = look(held).versions
     with StoreWriter(held).writing() as connection:
         connection.execute("UPDATE load SET profile_hash = '5c4e'")

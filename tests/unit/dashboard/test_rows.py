@@ -13,44 +13,32 @@ from toolkit.dashboard.parts.rows import RowColumn
 from toolkit.market import Source
 
 
-def test_a_number_that_is_not_known_is_a_dash_and_sorts_as_nothing():
+def test_a_number_is_as_fine_as_its_order_or_a_dash_and_no_zero_has_a_sign():
     data = RowColumn("spread_mean_log_bps", "number", [12.25, None]).data
     assert data["name"] == "mean (bps)"
     assert data["shown"] == ["12.25", "–"]
     assert data["values"] == [12.25, None]
     assert data["className"] == "number"
-
-
-def test_a_number_is_sent_as_fine_as_it_is_told_from_others_in_the_order():
     sent = RowColumn("spread_mean_log_bps", "number", [1.23456789, None, 1.0]).data["values"]
     assert sent == [1.234568, None, 1.0]
-
-
-def test_a_bar_of_a_share_is_as_long_as_its_percent():
-    data = RowColumn("coverage", "bar", [0.975, None]).data
-    assert data["values"] == [97.5, None]
-    assert data["shown"] == ["97.50 %", "–"]
-
-
-def test_what_a_heading_names_beside_the_column_is_in_brackets_and_its_meaning_in_the_help():
-    data = RowColumn("opened_at", "text", ["01-01 00:00"], of="Europe/Berlin").data
-    assert data["name"] == "opened at (Europe/Berlin)"
-    assert data["help"] == "opened at: when the event of the spread opened"
-
-
-def test_what_rounds_to_zero_has_no_sign():
     assert RowColumn("bps", "number", [-0.04, -0.06]).texts == ["0.0", "-0.1"]
     assert RowColumn("noise_share", "number", [-1e-9]).texts == ["0.00 %"]
 
 
-def test_a_line_says_in_words_what_it_draws():
+def test_a_bar_is_as_long_as_its_percent_and_a_line_says_in_words_what_it_draws():
+    data = RowColumn("coverage", "bar", [0.975, None]).data
+    assert data["values"] == [97.5, None]
+    assert data["shown"] == ["97.50 %", "–"]
     column = RowColumn("recent", "line", [[None, 2.0, -1.0], [1.0], None], narrow=False)
     few = "fewer than two values"
     assert column.texts == ["from 2.0 to -1.0, lowest -1.0, highest 2.0", few, few]
     assert column.data["className"] == "narrow-out"
 
 
-def test_texts_of_others_are_plain():
+def test_a_heading_has_what_is_beside_its_column_in_brackets_and_texts_of_others_are_plain():
+    data = RowColumn("opened_at", "text", ["01-01 00:00"], of="Europe/Berlin").data
+    assert data["name"] == "opened at (Europe/Berlin)"
+    assert data["help"] == "opened at: when the event of the spread opened"
     data = RowColumn("symbol", "text", ["A\u202e\nB"], titles=["x\x1b[31m"]).data
     assert data["shown"] == ["A� B"]
     assert data["titles"] == ["x�[31m"]
@@ -67,16 +55,13 @@ def test_an_age_has_the_limits_from_which_the_browser_colours_it():
 ROWS = pl.DataFrame({"trajectory": ["a"] * 3, "ts": [0, 60, 120], "price": [1.0, None, 1 / 3]})
 
 
-def test_the_file_has_every_row_with_time_and_source_and_exact_numbers():
+def test_the_file_has_every_row_with_time_where_it_has_one_and_source_and_exact_numbers():
     text = rows_csv(ROWS, Source("simulated", "mini")).decode()
     lines = list(csv.DictReader(io.StringIO(text)))
     assert [int(line["ts"]) for line in lines] == [0, 60, 120]
     assert [line["price"] for line in lines] == ["1.0", "", "0.3333333333333333"]
     assert lines[2]["time_utc"] == "1970-01-01T00:02:00Z"
     assert {line["source"] for line in lines} == {"SIMULATED market, mini"}
-
-
-def test_rows_without_a_time_are_a_file_with_their_source():
     rows = ROWS.drop("ts", "price").head(1)
     assert (
         rows_csv(rows, Source("simulated", "m")) == b'trajectory,source\na,"SIMULATED market, m"\n'

@@ -26,23 +26,14 @@ def flat(table, prefix=""):
             yield f"{prefix}{name}", value
 
 
-def test_the_file_of_the_checkout_holds_the_settings():
+def test_streamlit_knows_every_option_nothing_is_sent_and_nothing_is_asked():
     text = (ROOT / ".streamlit" / "config.toml").read_text()
     assert dict(flat(tomllib.loads(text))) == settings()
-
-
-def test_streamlit_knows_every_option():
     known = set(config.get_config_options())
     assert set(settings()) <= known
-
-
-def test_nothing_is_sent_and_nothing_is_asked():
     assert settings()["browser.gatherUsageStats"] is False
     assert settings()["server.showEmailPrompt"] is False
     assert settings()["server.address"] == "127.0.0.1"
-
-
-def test_both_themes_have_ten_chart_colours_and_there_is_no_base():
     for theme in ("light", "dark"):
         assert len(settings()[f"theme.{theme}.chartCategoricalColors"]) == 10
     assert "theme.base" not in settings()

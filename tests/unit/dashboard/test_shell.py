@@ -8,15 +8,15 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
+from toolkit.dashboard.desk import source_words
 from toolkit.dashboard.link import PAGES, page_file
 from toolkit.dashboard.parts.age import age_facts
 from toolkit.dashboard.reading import read_held, store_version
-from toolkit.intervals import Interval
-from toolkit.market import Source, Trajectory
-from toolkit.store import Batch, LoadOrigin, StoreWriter
+from toolkit.market import Source
+from toolkit.store import LoadOrigin, StoreWriter
 from toolkit.wire.quota import Allowance
 
-from .conftest import EDGE, LEG, PAIR, SERVED_AT, START, loading, price_rows
+from .conftest import EDGE, LEG, PAIR, SERVED_AT, bring, price_rows
 from .shown import cells_of, drawn, texts
 
 OURS = ("overview", "spreads", "trajectory", "health")
@@ -43,31 +43,36 @@ def test_every_page_opens_over_every_kind_of_store(page, full, bare, name):
         assert not shown.warning
 
 
-@pytest.mark.parametrize(
-    ("kind", "says"),
-    [
-        ("simulated", ":orange-badge[SIMULATED] `one`, no market ever showed"),
-        ("replay", ":blue-badge[REPLAY] `one`, recorded data"),
-        ("live", ":green-badge[LIVE] `one`"),
-        ("unknown", ":gray-badge[UNKNOWN] `one`"),
-    ],
-)
-def test_the_source_is_named_in_words(page, make_store, kind, says):
-    assert provenance(page(make_store(Source(kind, "one")).path)).startswith(says)
+SOURCES = {
+    ("simulated", "one"): ":orange-badge[SIMULATED] `one`, no market ever showed these numbers",
+    ("replay", "one"): ":blue-badge[REPLAY] `one`, recorded data",
+    ("live", "one"): ":green-badge[LIVE] `one`",
+    ("live", "exchanges-by-ccxt-1a2b"): (
+        ":green-badge[LIVE] `exchanges-by-ccxt-1a2b`, public endpoints of exchanges, by ccxt"
+    ),
+    ("unknown", "one"): ":gray-badge[UNKNOWN] `one`",
+    ("paper", "one"): ":gray-badge[UNKNOWN] `one`, of the kind `paper`",
+}
 
 
-def test_a_plan_is_named_with_its_quota_where_the_service_told_it(page, make_store):
+def test_the_source_is_named_in_words(page, held):
+    assert {each: source_words(Source(*each)) for each in SOURCES} == SOURCES
+    assert provenance(page(held.path)).startswith(source_words(held.source))
+
+
+def test_a_plan_is_named_with_its_quota_where_the_service_told_it(page, make_store, full):
+    assert "plan not sent by the service, rows up to 30 s late" in provenance(page(full.path))
     store = make_store(Source("live", "rail"), Allowance("builder", 600, 60, 594))
     assert "plan `builder`, 600 requests in 1 min, no delay" in provenance(page(store.path))
 
 
-def test_a_plan_that_the_service_did_not_tell_is_said_to_be_untold(page, full):
-    assert "plan not sent by the service, rows up to 30 s late" in provenance(page(full.path))
-
-
-def test_the_end_of_the_newest_row_and_the_last_answer_are_named(page, held):
+def test_the_newest_row_and_the_last_answer_are_named_or_that_there_is_none(page, held, bare):
     said = provenance(page(held.path))
     assert "Newest row ended 2023-03-10 10:00, last answer as of 2023-03-10 10:00 UTC, by" in said
+    assert "Never synced" in provenance(page(bare.path))
+    assert age_facts(read_held(bare.path, store_version(bare.path)), SERVED_AT)["age_s"] is None
+    StoreWriter(bare).start_load(LoadOrigin("http://127.0.0.1:1", 1_678_442_400, None, "0.1.0"))
+    assert "no answer yet" in provenance(page(bare.path))
 
 
 def test_the_age_is_that_of_now_and_turns_amber_and_red_above_the_plans_delay(aged, full):
@@ -93,31 +98,16 @@ def test_each_table_of_streams_has_the_age_of_each_stream(page, aged):
 
 def test_a_trajectory_has_an_age_of_its_own_where_it_is_not_that_of_the_bar(page, aged):
     assert drawn(page(aged.path, "trajectory"), "trajectory_age") == {}
-    edge = replace(EDGE, asked_at=int(time.time()) - 1200)
-    with loading(aged) as batch:
-        batch.add(LEG, price_rows(), Interval(START, SERVED_AT), edge)
+    bring(aged, LEG, price_rows(), edge=replace(EDGE, asked_at=int(time.time()) - 1200))
     shown = drawn(page(aged.path, "trajectory", trajectory=PAIR.key), "trajectory_age")
     assert shown["age_s"] >= 21 * 60
     assert (shown["late_s"], shown["old_s"]) == (300, 900)
 
 
-def test_without_a_dated_row_there_is_no_age(bare):
-    facts = age_facts(read_held(bare.path, store_version(bare.path)), SERVED_AT)
-    assert facts["age_s"] is None
-
-
-def test_a_load_without_an_answer_has_no_last_answer(page, bare):
-    StoreWriter(bare).start_load(LoadOrigin("http://127.0.0.1:1", 1_678_442_400, None, "0.1.0"))
-    assert "no answer yet" in provenance(page(bare.path))
-
-
-def test_a_store_that_was_never_asked_for_anything_says_so(page, bare):
-    assert "Never synced" in provenance(page(bare.path))
-
-
 @pytest.mark.parametrize("name", OURS)
 @pytest.mark.parametrize(
-    ("content", "says"), [(None, "there is no store at"), (b"no database" * 999, "not a store")]
+    ("content", "says"),
+    [(None, ("there is no store at", "rail sync")), (b"no database" * 999, ("not a store",))],
 )
 def test_a_file_that_cannot_be_read_is_one_sentence_on_every_page(
     page, tmp_path, name, content, says
@@ -127,8 +117,8 @@ def test_a_file_that_cannot_be_read_is_one_sentence_on_every_page(
         path.write_bytes(content)
     shown = page(path, name)
     (said,) = [error.value for error in shown.error]
-    assert says in said
-    assert "other.duckdb" in said
+    for words in (*says, "other.duckdb"):
+        assert words in said
 
 
 def test_a_clock_chosen_on_one_page_goes_along_to_the_next(page, held):
@@ -143,14 +133,11 @@ def test_a_clock_chosen_on_one_page_goes_along_to_the_next(page, held):
     assert "clock" not in shown.query_params
 
 
-def test_a_clock_of_a_link_is_shown_whatever_the_browsers_zone_is(page, held):
+def test_a_clock_of_a_link_is_shown_in_any_zone_and_one_that_is_none_explained(page, held):
     shown = page(held.path, timezone="Europe/London", clock="Asia/Tokyo")
     assert "as of 2023-03-10 19:00 Asia/Tokyo" in provenance(shown)
     first = ["UTC", "Europe/London (browser)", "Asia/Tokyo", "Africa/Abidjan"]
     assert shown.get_by_key("clock").options[:4] == first
-
-
-def test_a_clock_that_is_none_is_explained_until_one_is_chosen(page, held):
     shown = page(held.path, timezone="Asia/Tokyo", clock="Mars/Olympus")
     (says,) = [warning.value for warning in shown.warning]
     assert "`clock=Mars/Olympus`, which is not a time zone" in says
@@ -169,33 +156,25 @@ def test_a_page_looks_for_new_rows_as_often_as_chosen_on_any_page(page, held):
     assert shown.query_params["refresh"] == "5 s"
 
 
-def test_symbols_chosen_on_one_page_are_those_of_the_next(page, full):
+def test_symbols_of_one_page_are_those_of_the_next_and_one_not_held_is_named(page, full):
     shown = page(full.path, "spreads", symbols="BTC_USD")
     assert shown.get_by_key("symbols").value == ["BTC_USD"]
     leave_for(shown, "overview")
     assert shown.get_by_key("symbols").value == ["BTC_USD"]
     assert shown.query_params["symbols"] == "BTC_USD"
+    (says,) = texts(page(full.path, "spreads", symbols="X_Y").warning)
+    assert "`symbols=X_Y`, which is not in this store" in says
 
 
 @pytest.mark.parametrize("name", ["overview", "spreads", "funding", "events"])
 def test_a_page_keeps_to_the_symbols_of_the_bar(page, full, name):
     """The store has BTC_USD, and of another symbol one leg alone."""
-    writer, batch = StoreWriter(full), Batch()
-    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
-    batch.add(
-        Trajectory.parse("ETH_USD:KRAKEN.spot"), price_rows(), Interval(START, SERVED_AT), EDGE
-    )
-    writer.commit(load, batch)
+    bring(full, "ETH_USD:KRAKEN.spot", price_rows())
     shown = page(full.path, name, symbols="ETH_USD")
     assert not shown.error
     tables = " ".join(str(table.value) for table in shown.dataframe)
     ours = " ".join(str(part.proto.json) for part in shown.get("bidi_component"))
     assert "BTC_USD" not in tables + ours
-
-
-def test_a_symbol_of_a_link_that_is_not_held_is_named(page, full):
-    (says,) = texts(page(full.path, "spreads", symbols="X_Y").warning)
-    assert "`symbols=X_Y`, which is not in this store" in says
 
 
 def test_a_commit_is_another_version_and_a_look_is_not(held):

@@ -9,27 +9,14 @@ import pytest
 from toolkit.cards import duration
 from toolkit.dashboard.link import page_file
 from toolkit.dashboard.pages.spreads.choice import COLUMNS
-from toolkit.intervals import Interval
 from toolkit.market import Trajectory
 from toolkit.statistics.screening import SPREAD_ORDER
 from toolkit.statistics.spread import stationarity, summary, with_spread
-from toolkit.store import Batch, LoadOrigin, StoreWriter
 
-from .conftest import EDGE, SERVED_AT, START, spread_rows
-from .shown import figures, rows_of, sync, values_of
+from .conftest import SERVED_AT, START, bring, spread_rows
+from .shown import figures, rows_of, sync, texts, values_of
 
 PAIR = "BTC_USD:COINBASE.spot:KRAKEN.spot"
-
-
-def bring(store, key, rows):
-    """Commit rows of a spread as a load of its own."""
-    batch, writer = Batch(), StoreWriter(store)
-    batch.add(Trajectory.parse(key), rows, Interval(START, SERVED_AT), EDGE)
-    writer.commit(writer.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0")), batch)
-
-
-def warnings(shown):
-    return [warning.value for warning in shown.warning]
 
 
 def rows(shown):
@@ -61,9 +48,6 @@ def test_the_columns_are_those_of_the_link_and_of_the_choice(page, held):
     assert list(rows(shown)[0])[2:] == ["mean (bps)"]
     assert shown.query_params["columns"] == "mean"
     assert not rows(shown)[0].keys() & {"mean net (bps)", "notes"}
-
-
-def test_each_column_that_is_chosen_is_there_also_where_it_is_the_same_in_all_rows(page, held):
     bring(held, "BTC_USD:KRAKEN.spot:GEMINI.spot", spread_rows())
     shown = page(held.path, "spreads", columns="last,n,coverage")
     assert list(rows(shown)[0]) == ["symbol", "buy → sell", "last spread (bps)", "n", "coverage"]
@@ -106,7 +90,7 @@ def test_the_python_of_the_page_gives_its_rows(page, held):
     assert row["cost (bps)"] == screened["cost_bps"]
 
 
-def test_the_heat_map_is_of_one_symbol_and_in_the_link(page, held):
+def test_the_heat_map_is_of_one_symbol_in_the_link_with_room_for_its_labels(page, held):
     shown = page(held.path, "spreads")
     assert not figures(shown)
     shown.get_by_key("matrix").set_value("BTC_USD").run()
@@ -114,12 +98,8 @@ def test_the_heat_map_is_of_one_symbol_and_in_the_link(page, held):
     (figure,) = figures(shown)
     assert figure["data"][0]["y"] == ["KRAKEN.spot", "COINBASE.spot"]
     assert "title" not in figure["layout"]
-
-
-def test_labels_and_legend_have_their_room_before_a_chart_is_drawn(page, held):
-    (matrix,) = figures(page(held.path, "spreads", matrix="BTC_USD"))
-    assert matrix["layout"]["margin"]["l"] >= 6 * len("COINBASE.spot") + len("buy")
-    assert matrix["layout"]["yaxis"]["ticklabeloverflow"] == "allow"
+    assert figure["layout"]["margin"]["l"] >= 6 * len("COINBASE.spot") + len("buy")
+    assert figure["layout"]["yaxis"]["ticklabeloverflow"] == "allow"
     (chart,) = figures(page(held.path, "trajectory", trajectory=PAIR))
     assert chart["layout"]["margin"] == {"l": 66, "r": 8, "t": 30, "b": 98}
 
@@ -144,17 +124,17 @@ def test_the_half_life_is_a_length_in_words_and_sorts_by_its_seconds(page, held)
     assert tested - 1e-5 <= row["reversion q"] <= 2 * tested + 1e-5  # over both spreads
 
 
-def test_the_window_and_the_order_are_said(page, held):
-    (says,) = page(held.path, "spreads").caption
+def test_window_and_order_are_said_the_threshold_counts_and_a_row_opens(page, held):
+    shown = page(held.path, "spreads")
+    (says,) = shown.caption
     assert says.value.startswith("1 of 1 spreads, the widest now first")
     assert "2023-03-10 00:00 UTC to 2023-03-10 10:00 UTC" in says.value
-
-
-def test_the_time_counted_follows_the_threshold_and_the_link_says_it(page, held):
-    shown = page(held.path, "spreads")
     shown.get_by_key("above").set_value(2.5).run()
     assert rows(shown)[0]["time, ≥ 2.5 bps"] == pytest.approx(0.40, abs=0.005)
     assert shown.query_params["above"] == "2.5"
+    shown.session_state["spreads_opened"] = PAIR
+    shown.run()
+    assert shown.selectbox(key="trajectory").value == PAIR
 
 
 def test_filters_come_from_the_link_and_stay_over_a_change_of_page(page, held):
@@ -163,7 +143,7 @@ def test_filters_come_from_the_link_and_stay_over_a_change_of_page(page, held):
     assert shown.get_by_key("exclude").value == ["BTC_USD"]
     assert [row["symbol"] for row in rows(shown)] == ["ETH_USD"]
     assert shown.get_by_key("min").value == 2.0
-    assert not warnings(shown)
+    assert not shown.warning
     shown.switch_page(page_file("overview")).run()
     shown.switch_page(page_file("spreads"))
     shown.query_params.clear()
@@ -188,15 +168,13 @@ def test_filters_come_from_the_link_and_stay_over_a_change_of_page(page, held):
         ({"window": "2 years"}, "`window=2 years` (allowed: 24 hours, 7 days"),
     ],
 )
-def test_a_link_that_cannot_be_followed_says_why_until_something_is_chosen(
-    page, held, params, says
-):
+def test_a_link_that_cannot_be_followed_says_why_until_a_choice(page, held, params, says):
     shown = page(held.path, "spreads", **params)
-    (warning,) = warnings(shown)
+    (warning,) = texts(shown.warning)
     assert says in warning
     assert len(rows(shown)) == 1
     shown.get_by_key("above").set_value(3.0).run()
-    assert not warnings(shown)
+    assert not shown.warning
 
 
 def test_filters_that_leave_nothing_say_so(page, held):
@@ -205,13 +183,6 @@ def test_filters_that_leave_nothing_say_so(page, held):
         "No spread passes the filters. Remove one of them."
     ]
     assert not rows(shown)
-
-
-def test_a_row_opens_its_trajectory(page, held):
-    shown = page(held.path, "spreads")
-    shown.session_state["spreads_opened"] = PAIR
-    shown.run()
-    assert shown.selectbox(key="trajectory").value == PAIR
 
 
 def test_a_store_without_spreads_says_how_to_load_one(page, bare):

@@ -8,16 +8,15 @@ import polars as pl
 import pytest
 
 from toolkit.intervals import Interval
-from toolkit.market import Trajectory, swapped
-from toolkit.store import Batch, LoadOrigin, StoreWriter
+from toolkit.market import swapped
 
-from .conftest import EDGE, HOLE, MINUTES, SERVED_AT, START, spread_rows
+from .conftest import HOLE, MINUTES, SERVED_AT, START, bring, spread_rows
 from .shown import figures, rows_of, texts, values_of
 
 PAIR = "BTC_USD:COINBASE.spot:KRAKEN.spot"
 
 
-def test_prices_spreads_and_events_of_the_symbol_are_shown(page, full):
+def test_prices_spreads_and_events_are_shown_and_a_symbol_not_held_is_named(page, full):
     shown = page(full.path, "symbol")
     chart, matrix = figures(shown)
     named = [trace["name"] for trace in chart["data"] if trace.get("name")]
@@ -29,6 +28,9 @@ def test_prices_spreads_and_events_of_the_symbol_are_shown(page, full):
     assert (line["buy"], line["sell"]) == ("COINBASE.spot", "KRAKEN.spot")
     assert line["last spread (bps)"] == pytest.approx(4.0, abs=0.01)
     assert rows_of(shown, "symbol_events")["kind"] == ["pump", "spread", "spread"]
+    shown = page(full.path, "symbol", symbol="NO_SUCH")
+    assert "symbol=NO_SUCH" in shown.warning[0].value
+    assert len(figures(shown)) == 2
 
 
 def test_the_choices_are_in_the_link_and_a_window_is_relative(page, full):
@@ -71,13 +73,9 @@ def test_net_of_fees_a_pair_has_a_figure_each_way_round(page, full):
 @pytest.mark.parametrize("choices", [{}, {"fees": "example"}, {"spreads": "mean"}])
 def test_a_spread_held_both_ways_round_is_shown_once(page, full, choices):
     turned = spread_rows().rename({"buy_price": "sell_price", "sell_price": "buy_price"})
-    batch, writer = Batch(), StoreWriter(full)
-    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
     window = Interval(START, SERVED_AT - 3600)
     rows = turned.filter(pl.col("ts") < window.end).with_columns(-pl.col("spread_pct"))
-    batch.add(Trajectory.parse(swapped(PAIR)), rows, window, EDGE)
-    writer.commit(load, batch)
-    writer.finish_load(load, [])
+    bring(full, swapped(PAIR), rows, window)
     shown = page(full.path, "symbol", **choices)
     (line,) = values_of(shown, "symbol_spreads")
     assert (line["buy"], line["sell"]) == ("COINBASE.spot", "KRAKEN.spot")
@@ -96,12 +94,6 @@ def test_a_row_opens_its_chart_or_its_event(page, full, place, key, asked):
     assert not shown.exception
     name, value = asked or ("event", "pump-one")
     assert shown.query_params[name] == value
-
-
-def test_what_a_link_asks_and_is_not_held_is_said(page, full):
-    shown = page(full.path, "symbol", symbol="NO_SUCH")
-    assert "symbol=NO_SUCH" in shown.warning[0].value
-    assert len(figures(shown)) == 2
 
 
 def test_a_store_without_events_and_one_without_a_symbol_say_what_loads_them(page, held, bare):

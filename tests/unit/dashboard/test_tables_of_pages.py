@@ -37,7 +37,7 @@ def events(*rows):
     return identified(frame.with_row_index("arrival"))
 
 
-def test_an_event_counts_where_it_opened_and_once_per_lifecycle():
+def test_an_event_counts_where_it_opened_once_per_lifecycle_over_its_logs_window():
     frame = events(
         ("spread", "a", "spread.opened", 5),
         ("spread", "a", "spread.closed", 15),
@@ -52,9 +52,13 @@ def test_an_event_counts_where_it_opened_and_once_per_lifecycle():
     assert counts[EventFamily.SPREAD] == (2, 3, 1)  # b lost a close: two lifecycles, as in the list
     assert counts[EventFamily.SPLASH] == (1, 1, 0)
     assert counts[EventFamily.FUNDING] == (0, 0, 0)
+    frame = events(("spread", "a", "spread.opened", 5), ("splash", "c", "splash.dump", 19))
+    windows = {"spread": Interval(0, 10), "splash": Interval(10, 20)}
+    found = count_events(frame, event_lifecycles(frame, 0, 30), windows)
+    assert [count[:2] for count in found] == [("spread", 1), ("splash", 1)]
 
 
-def test_each_of_the_newest_events_is_shown_by_its_newest_document():
+def test_each_of_the_newest_events_is_shown_by_its_newest_document_without_size_as_a_dash():
     frame = events(
         ("spread", "a", "spread.opened", 5),
         ("spread", "b", "spread.opened", 6),
@@ -66,9 +70,6 @@ def test_each_of_the_newest_events_is_shown_by_its_newest_document():
         ("b", "spread.opened"),
     ]
     assert newest_events(frame, 1).height == 1
-
-
-def test_an_event_without_legs_or_size_is_a_dash():
     found = events(("splash", "a", "splash.pump", 5))
     lifecycles = event_lifecycles(found, 0, 9)
     assert [column.texts[0] for column in document_columns(found, lifecycles, "UTC")][-2:] == [
@@ -123,13 +124,6 @@ def test_open_events_are_those_of_the_time_until_which_their_log_is_known():
     logs = pl.DataFrame({"family": ["spread"], "known_until": [20]})
     found = open_events(frame, event_lifecycles(frame, 0, 40, logs=logs), EventFamily.SPREAD)
     assert found.select("event", "ts", "t_open").rows() == [("a", 5, 5)]
-
-
-def test_each_log_is_counted_over_its_own_window():
-    frame = events(("spread", "a", "spread.opened", 5), ("splash", "c", "splash.dump", 19))
-    windows = {"spread": Interval(0, 10), "splash": Interval(10, 20)}
-    found = count_events(frame, event_lifecycles(frame, 0, 30), windows)
-    assert [count[:2] for count in found] == [("spread", 1), ("splash", 1)]
 
 
 def catalogue():
@@ -238,6 +232,9 @@ def test_a_line_of_coverage_accounts_for_every_second_and_names_the_longest_gap(
     assert [line[column] for column in STATE_COLUMNS.values()] == [30, 0, 10, 10, 50, 0]
     assert line["known_s"] == 100
     assert (line["gap_start"], line["gap_end"], line["gap_state"]) == (0, 50, "unrecoverable")
+    whole = COVERAGE.filter(state="held")
+    (line,) = coverage_lines(whole).to_dicts()
+    assert line["gap_start"] is line["gap_state"] is None
 
 
 def test_events_near_what_was_lost_have_a_column_with_the_reason_and_others_have_none():
@@ -247,12 +244,6 @@ def test_events_near_what_was_lost_have_a_column_with_the_reason_and_others_have
     named = {column.name: column.texts for column in event_columns(lives, "UTC")}
     assert named["near_lost"] == ["no answer", "–"]
     assert len(event_columns(lives.tail(1), "UTC")) == len(named) - 1
-
-
-def test_what_is_held_throughout_has_no_gap():
-    whole = COVERAGE.filter(state="held")
-    (line,) = coverage_lines(whole).to_dicts()
-    assert line["gap_start"] is line["gap_state"] is None
 
 
 def test_a_load_says_how_long_it_took_what_it_brought_and_what_it_found():
@@ -282,9 +273,7 @@ def test_a_load_says_how_long_it_took_what_it_brought_and_what_it_found():
         (7_000, 7_600, "stalled"),
     ],
 )
-def test_a_load_without_an_end_is_running_while_the_store_shows_that_it_asks(
-    asked_at, now, outcome
-):
+def test_a_load_without_an_end_is_running_while_it_asks(asked_at, now, outcome):
     load = {"load_id": 1, "started_at": 100, "finished_at": None, "finding": None}
     loads = pl.DataFrame([load | {"quota_left": None, "quota": None}])
     rows = pl.DataFrame({"load_id": [1], "rows": [7], "asked_at": [asked_at]})
@@ -311,56 +300,28 @@ def logged(*opened):
     return pl.DataFrame(rows, schema=columns | {"magnitude_pct": pl.Float64, "t_open": pl.Int64})
 
 
-def test_a_newer_log_wins_over_an_older_list_that_is_empty():
+def test_of_list_and_log_the_newer_one_that_is_understood_wins():
     found = open_now(listed(), logged(*[NEWER - 60] * 10), NEWER)
     assert (found.count, found.at, found.items) == ("10", NEWER, None)
-
-
-def test_a_newer_list_wins_over_an_older_log():
     found = open_now(listed(), logged(*[OLDER - 60] * 10), OLDER)
     assert (found.count, found.at) == ("0", LIST_AT)
     assert found.items is not None
-
-
-def test_a_newer_log_wins_over_a_list_that_is_not_understood():
     odd = LIST_AT, json.dumps({"items": [{"symbol": "BTC_USD"}]})
     assert open_now(odd, logged(), OLDER).count == "not understood"
     assert open_now(odd, logged(OLDER), NEWER).count == "1"
 
 
-def test_which_are_open_is_not_known_where_the_list_does_not_say_it():
-    at, document = listed(None)
-    found = open_now(
-        (at, json.dumps({**json.loads(document), "not_said": ["opened_at"]})), logged(), None
-    )
-    assert (found.count, found.tracked.height) == ("not known", 1)
-
-
-def test_without_any_answer_nothing_is_counted():
-    assert open_now(None, logged(), None) is None
-
-
-@pytest.mark.parametrize("known_until", [None, OLDER], ids=["no log", "an older log"])
-def test_the_ages_of_a_list_end_at_its_own_answer(known_until):
-    found = open_now(listed(LIST_AT - 46 * 60, None), logged(), known_until)
-    assert (found.open_s.to_list(), found.count, found.tracked.height) == ([46 * 60], "1", 1)
-
-
-def test_the_ages_of_a_log_end_where_its_own_answers_do():
+def test_the_ages_of_a_log_end_where_its_own_answers_do_and_symbols_kept_are_counted():
     found = open_now(None, logged(NEWER - 120, None), NEWER)
     assert dict(zip(found.rows["symbol"], found.open_s, strict=True)) == {
         "S0_USD": 120,
         "S1_USD": None,
     }
+    one = found.kept(lambda rows: rows.filter(symbol="S1_USD"))
+    assert (one.count, one.rows["symbol"].to_list()) == ("1", ["S1_USD"])
 
 
 def test_what_a_list_tracks_is_known_for_an_hour_beside_a_newer_log():
     soon = open_now(listed(None), logged(), LIST_AT + 600)
     assert (soon.items, soon.tracked["symbol"].to_list()) == (None, ["BTC_USD"])
     assert open_now(listed(None), logged(), NEWER).tracked.is_empty()
-
-
-def test_the_symbols_kept_are_all_that_is_counted():
-    found = open_now(None, logged(NEWER - 120, None), NEWER)
-    one = found.kept(lambda rows: rows.filter(symbol="S1_USD"))
-    assert (one.count, one.rows["symbol"].to_list()) == ("1", ["S1_USD"])

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import polars as pl
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from toolkit.dashboard.link import PAGES
 from toolkit.dashboard.pages.health.measured import measure_health
 from toolkit.dashboard.reading import read_held, store_version
 from toolkit.intervals import Interval
-from toolkit.market import EventFamily, EventLog, Family, Stream, Trajectory
+from toolkit.market import EventFamily, EventLog, Stream, Trajectory
 from toolkit.store import Batch, Delivered, Edge, LoadOrigin, Store, StoreWriter, keep_deliveries
 from toolkit.wire.event_log import document_frame
 
-from .conftest import EDGE, LEG, PAIR, SERVED_AT, START, spread_rows
+from .conftest import LEG, PAIR, SERVED_AT, START, bring, spread_rows
 from .funded import settled
 from .shown import rows_of
 
@@ -48,25 +45,18 @@ def only_delivered(store: Store) -> None:
 
 @pytest.mark.parametrize("name", PAGES)
 @pytest.mark.parametrize(
-    ("whole", "fills"),
-    [(True, (only_asked, only_delivered)), (False, (only_asked,)), (False, (only_delivered,))],
-    ids=["both beside others", "asked alone", "delivered alone"],
+    ("held_or_bare", "fills"),
+    [
+        ("held", (only_asked, only_delivered)),
+        ("bare", (only_asked,)),
+        ("bare", (only_delivered,)),
+    ],
 )
-def test_every_page_opens_over_streams_without_an_answer(
-    page: Callable[..., AppTest],
-    held: Store,
-    bare: Store,
-    *,
-    name: str,
-    whole: bool,
-    fills: tuple[Callable[[Store], None], ...],
-) -> None:
-    store = held if whole else bare
+def test_every_page_opens_over_streams_without_an_answer(page, request, name, held_or_bare, fills):
+    store = request.getfixturevalue(held_or_bare)
     for fill in fills:
         fill(store)
-    shown = page(store.path, name)
-    assert not shown.exception
-    assert not [error.value for error in shown.error]
+    assert not page(store.path, name).error
 
 
 BEFORE = "2022-03-10T08:00:00Z/2022-03-10T09:00:00Z"
@@ -90,31 +80,26 @@ NO_ROW_THEN = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "asked"), NO_ROW_THEN)
-def test_a_time_without_a_row_is_said_in_words_on_every_page(
-    page: Callable[..., AppTest], full: Store, name: str, asked: dict[str, str]
-) -> None:
+def test_a_time_without_a_row_is_said_in_words_on_every_page(page, full, name, asked):
     month_s = 30 * 86_400
-    batch, writer = Batch(), StoreWriter(full)
     old = spread_rows().with_columns(pl.col("ts") - month_s)
-    whole = Interval(START - month_s, SERVED_AT - month_s)
-    batch.add(Trajectory.parse(OLD), old, whole, EDGE)
+    bring(full, OLD, old, Interval(START - month_s, SERVED_AT - month_s))
     rates = settled().with_columns(ts=pl.int_range(30) * 28_800 + START - month_s)
     long = Interval(START - month_s, START - 20 * 86_400)
-    batch.add(Trajectory.parse(OLD, Family.FUNDING), rates, long, Edge(SERVED_AT, step_s=28_800))
-    writer.commit(writer.start_load(ORIGIN), batch)
+    bring(full, f"funding/{OLD}", rates, long, Edge(SERVED_AT, step_s=28_800))
     shown = page(full.path, name, **asked)
     assert not [error.value for error in shown.error]
     assert [*shown.caption, *shown.info, *shown.markdown]
 
 
-def test_what_was_asked_and_never_answered_is_missing(held: Store) -> None:
+def test_what_was_asked_and_never_answered_is_missing(held):
     only_asked(held)
     lines = measure_health(held.path, store_version(held.path)).lines
     (line,) = lines.filter(stream=ASKED[0].key).to_dicts()
     assert (line["known_s"], line["missing_s"], line["gap_state"]) == (3_600, 3_600, "missing")
 
 
-def test_pages_know_only_streams_that_were_answered_or_hold_something(held: Store) -> None:
+def test_pages_know_only_streams_that_were_answered_or_hold_something(held):
     before = read_held(held.path, store_version(held.path)).streams["stream"].to_list()
     only_asked(held)
     only_delivered(held)
@@ -123,9 +108,7 @@ def test_pages_know_only_streams_that_were_answered_or_hold_something(held: Stor
     assert after["served_at"].null_count() == 0
 
 
-def test_health_tells_nothing_there_from_no_answer_and_from_never_asked(
-    page: Callable[..., AppTest], held: Store
-) -> None:
+def test_health_tells_nothing_there_from_no_answer_and_from_never_asked(page, held):
     log = EventLog(EventFamily.SPREAD)
     quiet, whole = Batch(), Interval(SERVED_AT - 3_600, SERVED_AT)
     quiet.add_documents(log, document_frame([]), whole, Edge(SERVED_AT, step_s=0))
@@ -144,9 +127,7 @@ def test_health_tells_nothing_there_from_no_answer_and_from_never_asked(
 
 
 @pytest.mark.parametrize("asked", [True, False])
-def test_spreads_that_are_not_there_and_spreads_never_asked_for_read_differently(
-    page: Callable[..., AppTest], bare: Store, *, asked: bool
-) -> None:
+def test_spreads_that_are_not_there_and_spreads_never_asked_for_read_differently(page, bare, asked):
     writer = StoreWriter(bare)
     if asked:
         batch, pair = Batch(), Trajectory.parse("AAA_USD:X.spot:Y.spot")
@@ -180,9 +161,7 @@ def log_asked_for(store: Store, *, forgets_unsaid: bool) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("forgets_unsaid", [False, True])
-def test_a_log_begins_where_it_was_first_asked_for_and_what_is_forgotten_is_lost(
-    bare: Store, *, forgets_unsaid: bool
-) -> None:
+def test_a_log_begins_where_it_was_first_asked_for_and_its_rest_is_lost(bare, forgets_unsaid):
     line = log_asked_for(bare, forgets_unsaid=forgets_unsaid)
     assert line["known_s"] == 577 * DAY_S
     assert (line["gap_start"], line["gap_state"]) == (SERVED_AT - 577 * DAY_S, "unrecoverable")
