@@ -22,16 +22,6 @@ class Carriers:
     """The cell of each front end that showed plotly.js last, and its run.
 
     A front end has one session id until a reload.
-
-    >>> def run(session, cell, number, deleted=()):
-    ...     return {"header": {"session": session, "msg_id": number}, "content": {},
-    ...             "metadata": {"cellId": cell, "deletedCells": deleted}}
-    >>> carriers = Carriers()
-    >>> [carriers.take(run("page", cell, number)) for cell, number in ("a1", "a1", "b2")]
-    [True, False, False]
-    >>> carriers.forget_replaced(run("page", "a", 3))
-    >>> carriers.take(run("page", "b", 4)), carriers.take(run("page reloaded", "c", 5))
-    (True, True)
     """
 
     def __init__(self) -> None:
@@ -70,11 +60,7 @@ def ipython_shell() -> Any:
 
 
 def in_kernel() -> bool:
-    """Return whether this runs in a Jupyter kernel.
-
-    >>> in_kernel()
-    False
-    """
+    """Return whether this runs in a Jupyter kernel."""
     return hasattr(ipython_shell(), "kernel")
 
 
@@ -82,9 +68,6 @@ def carries_plotly() -> bool:
     """Return whether the figure shown now must carry plotly.js.
 
     True outside a kernel, and in Colab, where each output is a page of its own.
-
-    >>> carries_plotly()
-    True
     """
     shell = ipython_shell()
     if not hasattr(shell, "get_parent") or "google.colab" in sys.modules:

@@ -27,12 +27,7 @@ _ROW, _BUCKET = "__row", "__bucket"
 
 
 def require_columns(frame: pl.DataFrame, columns: Sequence[str]) -> None:
-    """Raise `InputError` unless the frame has the columns, with numbers.
-
-    >>> require_columns(pl.DataFrame({"ts": [0]}), ["ts", "price"])
-    Traceback (most recent call last):
-    toolkit.errors.InputError: frame: 'no price' is not allowed; allowed: columns ts (number or ...
-    """
+    """Raise `InputError` unless the frame has the columns, with numbers."""
     # An all-null column without a type still draws: as nothing.
     checked_types(frame, dict.fromkeys(columns, "number or null"))
 
@@ -149,12 +144,7 @@ class DrawnRows:
 
     @property
     def words(self) -> str:
-        """n, coverage, rows without a value, and points drawn of how many.
-
-        >>> frame = pl.DataFrame({"ts": [0, 60, 120], "price": [1.0, 2.0, None]})
-        >>> rows_to_draw(frame, ["price"], Interval(0, 600), step_s=60, points=50).words
-        'n = 2, coverage 20.00 %, 1 row without a value'
-        """
+        """n, coverage, rows without a value, and points drawn of how many."""
         if self.coverage is None:
             return "n = 0"
         parts = [basis_text(self.coverage["n"], self.coverage["coverage"])]
@@ -184,11 +174,6 @@ def rows_to_draw(
     more than ``points`` rows, only breaks longer than a thousandth of the window count, as a
     shorter one would be drawn far too wide. n and coverage are of the first of ``columns``. With
     ``polls`` coverage is by polls.
-
-    >>> frame = pl.DataFrame({"ts": [0, 60, 240, 300, 999], "price": [1.0, 2.0, 3.0, 4.0, 5.0]})
-    >>> rows = rows_to_draw(frame, ["price"], Interval(0, 400), step_s=None, points=50)
-    >>> rows.total, rows.frame["__segment_price"].to_list()
-    (4, [0, 0, 1, 1])
     """
     points = whole_number("points", points, 1)
     require_columns(frame, ["ts", *columns])
@@ -232,11 +217,6 @@ def gapped_line(
     """Draw one column as a line. A point with a gap on both sides shows as a dot.
 
     The line also breaks where the zone's clock is set forward or back.
-
-    >>> frame = pl.DataFrame({"ts": [0, 60, 240, 300], "price": [1.0, 2.0, 3.0, 4.0]})
-    >>> rows = rows_to_draw(frame, ["price"], Interval(0, 400), step_s=60, points=50)
-    >>> gapped_line(rows, "price", name="price", hover="%{y}", timezone="UTC").y.tolist()
-    [1.0, 2.0, nan, 3.0, 4.0]
     """
     known = rows.frame.filter(pl.col(column).is_not_null())
     offset = utc_offset_s(known["ts"], timezone).to_numpy()

@@ -29,13 +29,7 @@ _COARSE_GRAIN = 300
 
 
 def threshold_line(thresholds_bps: Sequence[float], view: View) -> go.Scatter:
-    """Draw all thresholds as one dashed line over the window, named with their values.
-
-    >>> from toolkit.market import Source
-    >>> view = View("", Source("live", "rail"), "light", Interval(0, 60), "UTC", "")
-    >>> threshold_line([-25.0, 25.0], view).name
-    'threshold -25, +25 bps'
-    """
+    """Draw all thresholds as one dashed line over the window, named with their values."""
     values = [real_number("thresholds_bps", value, _THRESHOLDS) for value in thresholds_bps]
     since, until = clock_text(pl.Series(view.window), view.timezone)
     return go.Scatter(
@@ -59,13 +53,6 @@ def events_of(events: pl.DataFrame, trajectory: Subject) -> pl.DataFrame:
     """Select the spread documents between the trajectory's two legs, and add ``sign``.
 
     The sign is -1 for an event that buys the trajectory's sell leg.
-
-    >>> events = pl.DataFrame({"family": ["spread"] * 2, "symbol": ["A_B"] * 2,
-    ...                        "buy_exchange": ["X", "Y"], "buy_market": ["spot"] * 2,
-    ...                        "sell_exchange": ["Y", "Z"], "sell_market": ["spot"] * 2})
-    >>> from toolkit.market import Trajectory
-    >>> events_of(events, Trajectory.parse("A_B:Y.spot:X.spot"))["sign"].to_list()
-    [-1]
     """
     legs = ("buy_exchange", "buy_market", "sell_exchange", "sell_market")
     needed = ("family", "symbol", *legs)
@@ -111,14 +98,7 @@ def lifetime_shapes(
 
 
 def episode_shapes(episodes: pl.DataFrame, view: View) -> list[dict[str, Any]]:
-    """Shade `toolkit.statistics.spread.episodes`, joined where they are a few pixels apart.
-
-    >>> from toolkit.market import Source
-    >>> view = View("", Source("live", "rail"), "light", Interval(0, 6000), "UTC", "")
-    >>> episodes = pl.DataFrame({"start_ts": [60, 600, 610], "end_ts": [120, 605, 660]})
-    >>> [(shape["x0"][11:], shape["x1"][11:]) for shape in episode_shapes(episodes, view)]
-    [('00:01', '00:02'), ('00:10', '00:11')]
-    """
+    """Shade `toolkit.statistics.spread.episodes`, joined where they are a few pixels apart."""
     checked_frame(episodes, "episodes")
     require_columns(episodes, ["start_ts", "end_ts"])
     return _shades(episodes.select("start_ts", "end_ts"), view, _COARSE_GRAIN, MARK_COLOUR)
@@ -149,16 +129,7 @@ def _shades(spans: pl.DataFrame, view: View, grain: int, colour: str) -> list[di
 
 
 def opened_marks(events: pl.DataFrame, view: View, points: int) -> go.Scatter:
-    """Mark where each event opened, at its size on the axis of the spread (log bps).
-
-    >>> from toolkit.market import Source
-    >>> view = View("", Source("live", "rail"), "light", Interval(0, 6000), "UTC", "")
-    >>> events = pl.DataFrame({"event_type": ["spread.opened"], "ts": [60], "sign": [-1],
-    ...                        "magnitude_pct": [1.0]})
-    >>> marks = opened_marks(events, view, 100)
-    >>> marks.name, marks.y.round(2).tolist(), marks.hovertext[0]
-    ('1 event opened', [-99.5], 'spread.opened 1 %, buying the sell leg')
-    """
+    """Mark where each event opened, at its size on the axis of the spread (log bps)."""
     size, forward = pl.col("magnitude_pct"), pl.col("sign") == 1
     legs = [(100 + size, forward), (pl.lit(100.0), ~forward)]
     prices = {

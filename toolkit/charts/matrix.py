@@ -165,11 +165,7 @@ def funding_matrix(
 
 
 def full_colour(unit: str) -> float:
-    """Return the rate in the unit from which a cell has its full colour.
-
-    >>> full_colour("% per 24 h")
-    0.15
-    """
+    """Return the rate in the unit from which a cell has its full colour."""
     return round(FULL_COLOUR_PCT_8H * FUNDING_UNITS[unit] / 8, 9)
 
 

@@ -289,11 +289,6 @@ def distribution_bars(frame: pl.DataFrame, column: str, window: Interval, yaxis:
     """Draw a histogram of a window's finite values, in 60 steps, as bars from the right axis.
 
     A bar's length is its share of the rows with a value. Without values there are no bars.
-
-    >>> frame = pl.DataFrame({"ts": [0, 60, 120, 180], "bps": [1.0, 1.0, 2.0, None]})
-    >>> bars = distribution_bars(frame, "bps", Interval(0, 240), "y2")
-    >>> [round(float(share), 3) for share in bars.x if share], len(bars.x)
-    ([0.667, 0.333], 60)
     """
     inside = frame.filter(pl.col("ts").is_between(*window, closed="left"))
     values = inside[column].cast(pl.Float64).drop_nulls().to_numpy()

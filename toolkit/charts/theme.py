@@ -78,11 +78,7 @@ def template_name(theme: str | None) -> str:
 
 
 def follows_viewer(figure: go.Figure) -> bool:
-    """Return whether the figure has the template of no theme.
-
-    >>> [follows_viewer(go.Figure(layout={"template": name})) for name in ("rail", "rail_light")]
-    [True, False]
-    """
+    """Return whether the figure has the template of no theme."""
     return bool(figure.layout.template.layout.meta == _MARK)
 
 

@@ -43,14 +43,6 @@ def with_subject(
 
     ``trajectory`` is by default that of the frame. Raises `InputError` for rows of several
     trajectories or of another one, for another family, and if neither names one.
-
-    >>> rows = pl.DataFrame({"trajectory": ["BTC_USD:KRAKEN.spot"], "ts": [0]})
-    >>> with_subject(rows, None, Family.PRICE)[1].key
-    'BTC_USD:KRAKEN.spot'
-    >>> with_subject(rows, "ETH_USD:KRAKEN.spot", Family.PRICE)
-    Traceback (most recent call last):
-    toolkit.errors.InputError: trajectory: 'ETH_USD:KRAKEN.spot' is not allowed; allowed:
-    BTC_USD:KRAKEN.spot, whose rows the frame has
     """
     checked_frame(frame)
     frame = frame.lazy().collect()
@@ -78,15 +70,7 @@ _LINE_PX = 17
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """The subject of a chart (a line of text), the source of its data, and its theme.
-
-    >>> card = Heading("all symbols", Source("simulated", "seed-7"), "light")
-    >>> heading = card.heading("Funding rates", "n = 54")
-    >>> heading["title"]["subtitle"]["text"].split("<br>")
-    ['all symbols', 'n = 54', 'SIMULATED market, seed-7']
-    >>> [note["text"] for note in heading["annotations"]]
-    ['SIMULATED']
-    """
+    """The subject of a chart (a line of text), the source of its data, and its theme."""
 
     subject: str
     source: Source
@@ -186,25 +170,13 @@ class View(Heading):
 
     @property
     def sync_command(self) -> str:
-        """The command that loads the window.
-
-        >>> View("", Source("replay", "depeg"), "light", Interval(0, 60), "UTC",
-        ...      "BTC_USD:KRAKEN.spot").sync_command
-        'rail sync BTC_USD:KRAKEN.spot --start 1970-01-01T00:00:00Z --end 1970-01-01T00:01:00Z'
-        """
+        """The command that loads the window."""
         start, end = (f"{dt.datetime.fromtimestamp(ts, dt.UTC):%Y-%m-%dT%XZ}" for ts in self.window)
         wanted = self.asked.split()
         return commands.rail("sync", *wanted, "--start", start, "--end", end)
 
     def layout(self, title: str, *numbers: str) -> dict[str, Any]:
-        """Build the layout of `heading` with the window above the numbers, and its time axis.
-
-        >>> view = View("BTC_USD:KRAKEN.spot", Source("replay", "depeg"), "light",
-        ...             Interval(0, 60), "UTC", "BTC_USD:KRAKEN.spot")
-        >>> view.layout("Price", "n = 1")["title"]["subtitle"]["text"].split("<br>")
-        ['BTC_USD:KRAKEN.spot', '1970-01-01 00:00 to 1970-01-01 00:01 UTC', 'n = 1',
-         'Replay of recorded data, depeg']
-        """
+        """Build the layout of `heading` with the window above the numbers, and its time axis."""
         words = window_text(self.window, self.timezone)
         axis = date_axis(self.window, self.timezone)
         return self.heading(title, words, *numbers) | {"xaxis": axis}

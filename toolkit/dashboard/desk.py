@@ -185,15 +185,7 @@ def show_leaving() -> None:
 
 
 def plan_words(loads: pl.DataFrame, streams: pl.DataFrame) -> Markdown:
-    """Format the plan, its quota and its delay, as far as known.
-
-    >>> loads = pl.DataFrame({"plan": ["builder"], "quota": [600], "quota_window_s": [60]})
-    >>> streams = pl.DataFrame({"delay_s": [0, 30]})
-    >>> plan_words(loads, streams)
-    'plan `builder`, 600 requests in 1 min, rows up to 30 s late'
-    >>> plan_words(loads.clear(), streams.clear())
-    'plan not sent by the service'
-    """
+    """Format the plan, its quota and its delay, as far as known."""
     sent = loads.filter(pl.col("plan").is_not_null()).head(1).to_dicts()
     plan = Markdown("plan {}").format(markdown(sent[0]["plan"])) if sent else None
     parts = [plan or "plan not sent by the service"]
@@ -208,17 +200,7 @@ def plan_words(loads: pl.DataFrame, streams: pl.DataFrame) -> Markdown:
 
 
 def source_words(source: Source) -> Markdown:
-    """Format the source as Markdown.
-
-    >>> source_words(Source("simulated", "seed-7-1a2b"))
-    ':orange-badge[SIMULATED] `seed-7-1a2b`, no market ever showed these numbers'
-    >>> source_words(Source("live", "rail"))
-    ':green-badge[LIVE] `rail`'
-    >>> source_words(Source("live", "exchanges-by-ccxt-1a2b"))
-    ':green-badge[LIVE] `exchanges-by-ccxt-1a2b`, public endpoints of exchanges, by ccxt'
-    >>> source_words(Source("paper", "rail"))
-    ':gray-badge[UNKNOWN] `rail`, of the kind `paper`'
-    """
+    """Format the source as Markdown."""
     words = {
         "simulated": Markdown(":orange-badge[SIMULATED] {}, no market ever showed these numbers"),
         "replay": Markdown(":blue-badge[REPLAY] {}, recorded data"),

@@ -18,12 +18,6 @@ def rows_csv(rows: pl.DataFrame, source: Source) -> bytes:
     """Write rows as CSV, with a column for the source and, for ``ts``, one for that time in UTC.
 
     A cell that a spreadsheet would take for a formula begins with an apostrophe.
-
-    >>> rows = pl.DataFrame({"trajectory": ["a"], "ts": [60], "price": [1.0]})
-    >>> print(rows_csv(rows, Source("simulated", "seed-7-1a2b")).decode())
-    trajectory,ts,price,time_utc,source
-    a,60,1.0,1970-01-01T00:01:00Z,"SIMULATED market, seed-7-1a2b"
-    <BLANKLINE>
     """
     return csv_rows(_timed(rows, source))
 

@@ -75,9 +75,6 @@ def level_of(net: Net | None, bps: float | None, *, either: bool) -> Level:
     """Return the level of a spread: the cost of a round trip with fees, else bps.
 
     ``either`` is whether bps are of the spread's size. The default is `LEVEL_BPS`.
-
-    >>> level_of(None, None, either=False).words
-    '≥ 20 bps'
     """
     if net is None:
         return Level(LEVEL_BPS if bps is None else bps, either)

@@ -35,11 +35,6 @@ class Choice:
     """A trajectory's key and a window of whole minutes.
 
     With a preset the window always ends at the newest row.
-
-    >>> Choice("BTC_USD:KRAKEN.spot", Interval(0, 60)).params
-    {'trajectory': 'BTC_USD:KRAKEN.spot', 'start': '1970-01-01T00:00Z', 'end': '1970-01-01T00:01Z'}
-    >>> Choice("BTC_USD:KRAKEN.spot", Interval(0, 86400), "24 hours").params
-    {'trajectory': 'BTC_USD:KRAKEN.spot', 'window': '24 hours'}
     """
 
     trajectory: str
@@ -62,11 +57,6 @@ def held_window(catalogue: pl.DataFrame, trajectory: str) -> Interval:
     """Return the window of all rows of a trajectory, in minutes.
 
     A trajectory without rows gets the last 7 days before the service's clock at the last sync.
-
-    >>> catalogue = pl.DataFrame({"stream": ["a"], "kind": ["spread"], "first_ts": [60],
-    ...                           "last_ts": [120], "step_s": [60], "served_at": [500]})
-    >>> held_window(catalogue, "a")
-    Interval(start=60, end=180)
     """
     row = catalogue.row(by_predicate=pl.col("stream") == trajectory, named=True)
     asked = Interval(row["served_at"] - 604_800, row["served_at"])
@@ -80,12 +70,6 @@ def read_link(params: Mapping[str, str], catalogue: pl.DataFrame) -> tuple[Choic
     ``params`` has ``trajectory`` (key), and ``window`` (a preset) or ``start`` and ``end`` (ISO
     8601 UTC or Unix seconds), each optional. ``catalogue`` is `Store.catalogue`, with at least one
     row.
-
-    >>> catalogue = pl.DataFrame({"stream": ["a"], "kind": ["spread"], "first_ts": [0],
-    ...                           "last_ts": [540], "step_s": [60], "served_at": [600]})
-    >>> choice, wrong = read_link({"trajectory": "b"}, catalogue)
-    >>> choice.window, wrong
-    (Interval(start=0, end=600), ['The link asks for `trajectory=b`, which is not in this ...'])
     """
     keys: list[str] = catalogue["stream"].to_list()
     wrong: list[Markdown] = []
@@ -131,23 +115,12 @@ def read_link(params: Mapping[str, str], catalogue: pl.DataFrame) -> tuple[Choic
 
 
 def zoom_text(zoom: Interval) -> str:
-    """Format a stretch of time as ISO 8601, in UTC.
-
-    >>> zoom_text(Interval(0, 90))
-    '1970-01-01T00:00:00Z/1970-01-01T00:01:30Z'
-    """
+    """Format a stretch of time as ISO 8601, in UTC."""
     return "/".join(f"{dt.datetime.fromtimestamp(ts, tz=dt.UTC):%Y-%m-%dT%XZ}" for ts in zoom)
 
 
 def read_zoom(params: Mapping[str, str], wrong: list[Markdown]) -> Interval | None:
-    """Read the stretch that a link zooms to: None for the whole window or, with a fault, a bad one.
-
-    >>> wrong: list[Markdown] = []
-    >>> read_zoom({"zoom": "1970-01-01T00:00Z/1970-01-01T00:01:30Z"}, wrong), wrong
-    (Interval(start=0, end=90), [])
-    >>> read_zoom({"zoom": "the crash"}, wrong), wrong
-    (None, ['The link asks for `zoom=the crash`, which is not from an earlier to a later ...'])
-    """
+    """Read the stretch that a link zooms to: None for the whole window, and for a wrong one."""
     if "zoom" not in params:
         return None
     since, _, until = params["zoom"].partition("/")
@@ -167,14 +140,7 @@ def read_zoom(params: Mapping[str, str], wrong: list[Markdown]) -> Interval | No
 
 
 def read_zone(params: Mapping[str, str], name: str, wrong: list[Markdown]) -> str:
-    """Return the time zone of a parameter, or UTC with a fault.
-
-    >>> wrong: list[Markdown] = []
-    >>> read_zone({"clock": "Asia/Tokyo"}, "clock", wrong), read_zone({}, "clock", wrong), wrong
-    ('Asia/Tokyo', 'UTC', [])
-    >>> read_zone({"clock": "Mars/Olympus"}, "clock", wrong), wrong
-    ('UTC', ['The link asks for `clock=Mars/Olympus`, which is not a time zone ...'])
-    """
+    """Return the time zone of a parameter, or UTC with a fault."""
     zone = params.get(name, "UTC")
     try:
         utc_offset_s(pl.Series([0]), zone)
@@ -190,12 +156,7 @@ def read_zone(params: Mapping[str, str], name: str, wrong: list[Markdown]) -> st
 def read_choice(
     params: Mapping[str, str], name: str, allowed: Sequence[str], wrong: list[Markdown]
 ) -> list[str]:
-    """Read the allowed values of a comma-separated parameter. Each other value is a fault.
-
-    >>> wrong: list[Markdown] = []
-    >>> read_choice({"symbol": "BTC_USD,X_Y"}, "symbol", ["BTC_USD", "ETH_USD"], wrong), wrong
-    (['BTC_USD'], ['The link asks for `symbol=X_Y`, which is not in this store; ...'])
-    """
+    """Read the allowed values of a comma-separated parameter. Each other value is a fault."""
     asked = [value for value in params.get(name, "").split(",") if value]
     wrong.extend(
         Markdown(
@@ -214,12 +175,7 @@ def read_option(
     default: str,
     wrong: list[Markdown],
 ) -> str:
-    """Return the allowed value of a parameter, or the default with a fault.
-
-    >>> wrong: list[Markdown] = []
-    >>> read_option({"unit": "2h"}, "unit", ["1h", "8h"], "8h", wrong), wrong
-    ('8h', ['The link asks for `unit=2h` (allowed: 1h, 8h); the page takes 8h instead.'])
-    """
+    """Return the allowed value of a parameter, or the default with a fault."""
     value = params.get(name, default)
     if value in allowed:
         return value
@@ -238,14 +194,7 @@ def read_number(
     bounds: tuple[float, float],
     wrong: list[Markdown],
 ) -> float:
-    """Return the number of a parameter within the bounds, or the default with a fault.
-
-    >>> wrong: list[Markdown] = []
-    >>> read_number({"above": "25"}, "above", 10.0, (0.0, 1000.0), wrong), wrong
-    (25.0, [])
-    >>> read_number({"above": "nan"}, "above", 10.0, (0.0, 1000.0), wrong), wrong
-    (10.0, ['The link asks for `above=nan`, which is not a number from 0 to 1,000; ...'])
-    """
+    """Return the number of a parameter within the bounds, or the default with a fault."""
     if name not in params:
         return default
     try:
@@ -302,11 +251,7 @@ PAGES = {
 
 
 def page_file(name: str) -> str:
-    """Return the absolute path of the page's script.
-
-    >>> Path(page_file("spreads")).parts[-2:]
-    ('spreads', 'page.py')
-    """
+    """Return the absolute path of the page's script."""
     return str(Path(__file__).with_name("pages") / name / "page.py")
 
 

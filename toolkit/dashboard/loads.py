@@ -39,11 +39,7 @@ from toolkit.workspace.loading import named_streams, wanted_watchlist
 
 
 def command_words(*words: str, store: Path | None = None, base_url: str | None = None) -> Markdown:
-    """Format a command of `toolkit.commands.rail` as Markdown, never shortened.
-
-    >>> command_words("sync", "A_B:X.spot")
-    '`rail sync A_B:X.spot`'
-    """
+    """Format a command of `toolkit.commands.rail` as Markdown, never shortened."""
     whole = commands.rail(*words, store=store, base_url=base_url)
     return markdown(whole, len(whole))
 
@@ -206,13 +202,7 @@ _MOST_LINES, _MOST_KEYS = 5, 5
 
 @dataclass(frozen=True, slots=True)
 class LoadPart:
-    """Keys, patterns of keys or ``watchlist``, and a window as `rail sync` takes it.
-
-    >>> LoadPart(("A_B:X.spot",), "24h").words
-    ('sync', 'A_B:X.spot', '--start', '24h')
-    >>> LoadPart(("events/splash",), 0, 60).words[2:]
-    ('--start', '1970-01-01T00:00Z', '--end', '1970-01-01T00:01Z')
-    """
+    """Keys, patterns of keys or ``watchlist``, and a window as `rail sync` takes it."""
 
     streams: tuple[str, ...]
     start: str | int | None = None

@@ -19,11 +19,7 @@ _WINDOWS = {Family.FUNDING: "7d"}
 
 
 def can_load(key: str) -> bool:
-    """Return whether a foreign key is valid, so that no command takes it for an option.
-
-    >>> can_load("A_B:X.spot:Y.spot"), can_load("--store=x")
-    (True, False)
-    """
+    """Return whether a foreign key is valid, so that no command takes it for an option."""
     try:
         Trajectory.parse(key)
     except InputError:
@@ -91,11 +87,7 @@ def offer_history(shell: PageShell, key: str, rows: int) -> None:
 
 
 def newest_of(key: str) -> Load:
-    """Return the load of the newest rows of a trajectory.
-
-    >>> newest_of("A_B:X.spot").parts[0].words
-    ('sync', 'A_B:X.spot', '--start', '24h')
-    """
+    """Return the load of the newest rows of a trajectory."""
     since = _WINDOWS.get(Trajectory.parse(key).family, "24h")
     words = Markdown("Load {} {} of {}").format(since[:-1], since[-1], markdown(key))
     return Load.of(words, key, since=since)

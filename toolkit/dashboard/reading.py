@@ -123,11 +123,7 @@ class StoreState:
 
 
 def store_version(path: Path) -> Version:
-    """Return the version of the file, () if there is none.
-
-    >>> store_version(Path("nowhere.duckdb"))
-    ()
-    """
+    """Return the version of the file, () if there is none."""
     files = (path, path.with_name(f"{path.name}.wal"))
     stats = []
     for file in files:

@@ -30,14 +30,7 @@ _NAME = f"1 to {_NAME_LONGEST} characters of words and numbers"
 
 @dataclass(frozen=True, slots=True)
 class SavedView:
-    """A page and the parameters of its link, under a name.
-
-    >>> SavedView("My coins", "spreads", "symbols=BTC_USDT%2CETH_USDT").params
-    {'symbols': 'BTC_USDT,ETH_USDT'}
-    >>> SavedView("", "spreads", "")
-    Traceback (most recent call last):
-    toolkit.errors.InputError: name: '' is not allowed; allowed: 1 to 30 characters of words and ...
-    """
+    """A page and the parameters of its link, under a name."""
 
     name: str
     page: str
@@ -65,11 +58,7 @@ class SavedView:
 
 
 def views_file(store: Path) -> Path:
-    """Return the file of a store's views.
-
-    >>> views_file(Path("data/rail.duckdb"))
-    PosixPath('data/rail.duckdb.views.json')
-    """
+    """Return the file of a store's views."""
     return store.with_name(f"{store.name}.views.json")
 
 

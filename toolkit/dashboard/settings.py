@@ -29,9 +29,6 @@ def settings() -> dict[str, bool | int | str | list[str]]:
 
     Its socket answers only to names of this machine. Both themes are given without a base, so that
     the page follows the browser. Charts need ten colours.
-
-    >>> settings()["browser.gatherUsageStats"], settings()["theme.dark.backgroundColor"]
-    (False, '#0e1117')
     """
     from toolkit.charts.theme import BACKGROUND, COLOURS  # noqa: PLC0415 - keeps plotly out of rail's start
 
@@ -75,12 +72,6 @@ def command(
 
     ``headless`` opens no browser. ``follow`` refreshes pages every 5 s. With ``login`` others can
     reach it, also by ``names``.
-
-    >>> argv = command("rail.duckdb", port=8501, host="127.0.0.1", headless=True)
-    >>> argv[:2], argv[-2:]
-    (['streamlit', 'run'], ['--store', 'rail.duckdb'])
-    >>> argv[argv.index("--server.port") + 1], argv[argv.index("--browser.gatherUsageStats") + 1]
-    ('8501', 'false')
     """
     options = settings() | {"server.address": host, "server.headless": headless}
     script, ours = MAIN, ["--store", str(store_path), *(["--follow"] if follow else [])]

@@ -180,11 +180,7 @@ def show_implausible(notes: Sequence[str]) -> None:
 
 
 def row_notes(row: Mapping[str, Any]) -> list[str]:
-    """Describe the implausible figures of a row, as `notes_of` does for a table.
-
-    >>> row_notes({"trajectory": "a", "n": 3, "implausible": ""})
-    []
-    """
+    """Describe the implausible figures of a row, as `notes_of` does for a table."""
     return notes_of(pl.DataFrame({name: [row[name]] for name in ("trajectory", "implausible")}))
 
 
@@ -192,10 +188,6 @@ def high_rate_notes(rates: pl.DataFrame) -> list[str]:
     """Describe the implausible rates in force, as `notes_of` does.
 
     ``rates`` is of `toolkit.workspace.snapshot_tables.funding_rates`.
-
-    >>> rates = pl.DataFrame({"symbol": ["A_B"], "leg": ["X.futures"], "rate": [6.9]})
-    >>> high_rate_notes(rates)
-    ['not plausible, A_B:X.futures: a rate is above 5 % per interval, as one in the quote per ...']
     """
     odd = rates.filter(high_rate())
     key = pl.format("{}:{}", "symbol", "leg").alias("trajectory")

@@ -58,11 +58,6 @@ def count_events(
     """Count the events of each family that opened in its window and in the one just before it.
 
     ``lifecycles`` are of the documents ``events``. A family without a window is left out.
-
-    >>> events = pl.DataFrame({"family": ["splash"] * 3, "ts": [0, 60, 70]})
-    >>> lifecycles = pl.DataFrame({"family": ["splash"] * 2, "t_open": [0, 60]})
-    >>> count_events(events, lifecycles, {"splash": Interval(60, 120)})
-    [Count(family=<EventFamily.SPLASH: 'splash'>, events=1, documents=2, before=1)]
     """
     found = []
     for family in (family for family in EventFamily if family.value in windows):
@@ -81,14 +76,7 @@ def count_events(
 
 
 def logs_that_end(logs: pl.DataFrame, end: int, timezone: str) -> Markdown:
-    """Name the logs that end over a minute before a time, "" without any.
-
-    >>> logs = pl.DataFrame({"family": ["spread", "splash"], "known_until": [600, 1200]})
-    >>> logs_that_end(logs, 1200, "UTC")
-    'Not loaded yet: spread events from 1970-01-01 00:10 UTC on.'
-    >>> logs_that_end(logs, 600, "UTC")
-    ''
-    """
+    """Name the logs that end over a minute before a time, "" without any."""
     early = logs.filter(pl.col("known_until") < end - 60).sort("family")
     ends = zip(early["family"], clock_text(early["known_until"], timezone), strict=True)
     words = [f"{family} events from {clock} {timezone} on" for family, clock in ends]
@@ -114,13 +102,6 @@ def open_events(
     """Return the newest document of each open event of a family, with its t_open.
 
     Documents after the end of the log's answers are left out.
-
-    >>> events = pl.DataFrame({"family": ["spread"] * 3, "event": ["a", "a", "b"],
-    ...     "ts": [0, 9, 5], "ts_ms": [0, 9000, 5000], "arrival": [0, 2, 1]})
-    >>> lifecycles = pl.DataFrame({"family": ["spread"] * 2, "event": ["a", "b"],
-    ...     "kind": ["closed", "open"], "since": [0, 5], "t_open": [0, 5], "known_until": [9, 9]})
-    >>> open_events(events, lifecycles, EventFamily.SPREAD).select("event", "t_open").rows()
-    [('b', 5)]
     """
     of_event = ["family", "event"]
     still = (
@@ -139,13 +120,6 @@ def document_columns(
     """Build the columns of `newest_events`.
 
     The peak is the lifecycle's, signed, or without one the document's size.
-
-    >>> newest = pl.DataFrame({"ts": [90], "event_type": ["spread.closed"], "family": ["spread"],
-    ...     "event": ["a"], "symbol": ["A_B"], "legs": [None], "size": [-0.01]})
-    >>> lifecycles = pl.DataFrame({"family": ["spread"], "event": ["a"], "since": [30],
-    ...     "t_close": [90], "peak": [-3.4]})
-    >>> [column.texts[0] for column in document_columns(newest, lifecycles, "UTC")]
-    ['spread.closed', '01-01 00:01:30', 'A_B', '–', '-345.9']
     """
     return [
         row_column(newest, "event_type"),
@@ -185,14 +159,7 @@ def _peaks(newest: pl.DataFrame, lifecycles: pl.DataFrame) -> pl.DataFrame:
 
 
 def event_columns(lives: pl.DataFrame, timezone: str) -> list[RowColumn]:
-    """Build the columns of lifecycles of `toolkit.dashboard.parts.event_reading`.
-
-    >>> lives = pl.DataFrame({"move": ["pump"], "family": ["splash"], "symbol": ["A_B"],
-    ...     "legs": ["X.spot"], "t_open": [0], "duration_s": [90.0], "kind": ["closed"],
-    ...     "peak": [1.0], "near_lost": [None]})
-    >>> [column.texts[0] for column in event_columns(lives, "UTC")]
-    ['pump', '01-01 00:00', 'A_B', 'X.spot', '99.5', '1 min 30 s', 'closed']
-    """
+    """Build the columns of lifecycles of `toolkit.dashboard.parts.event_reading`."""
     lasted = [lasted_text(*row) for row in lives.select("duration_s", "kind").iter_rows()]
     lost = row_column(lives, "near_lost", narrow=False)
     return [
@@ -275,14 +242,7 @@ def _bounds(kinds: pl.DataFrame, figure: str, *names: str) -> list[RowColumn]:
 
 
 def transition_columns(documents: pl.DataFrame, timezone: str) -> list[RowColumn]:
-    """Build the columns of an event's documents as transitions.
-
-    >>> documents = pl.DataFrame({"ts": [0], "ts_ms": [250], "event_type": ["spread.closed"],
-    ...     "magnitude_pct": [1.0], "peak_pct": [2.5], "differential_pct_8h": [None],
-    ...     "close_reason": ["converged"]})
-    >>> [column.texts[0] for column in transition_columns(documents, "UTC")]
-    ['spread.closed', '1970-01-01 00:00:00.250', '1.000', '–', '2.500', 'converged']
-    """
+    """Build the columns of an event's documents as transitions."""
     times = [
         f"{f'{time}:00'[:19]}.{ms % 1000:03}"
         for time, ms in zip(clock_text(documents["ts"], timezone), documents["ts_ms"], strict=True)

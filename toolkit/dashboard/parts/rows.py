@@ -21,11 +21,6 @@ def heading(name: str, of: str = "", *, result: str = "", long: bool = False) ->
     """Return the heading of a column of a ``result`` with its unit, the short one unless ``long``.
 
     ``of`` is added to it: a time zone, a currency, a window or a level.
-
-    >>> heading("spread_std_log_bps"), heading("last_percentile", "7 d")
-    ('std dev (bps)', 'percentile, 7 d')
-    >>> heading("opened_at", "Asia/Tokyo"), heading("price_std", "USD", result="spread.summary")
-    ('opened at (Asia/Tokyo)', 'std dev (USD)')
     """
     one = column(name, result)
     if not of:
@@ -85,13 +80,7 @@ class RowColumn:
 
     @property
     def texts(self) -> list[str]:
-        """The text of each cell, for a line in words.
-
-        >>> RowColumn("spread_mean_log_bps", "number", [1234.5, None]).texts
-        ['1,234.50', '–']
-        >>> RowColumn("recent", "line", [[1.0, None, 3.0]]).texts
-        ['from 1.0 to 3.0, lowest 1.0, highest 3.0']
-        """
+        """The text of each cell, for a line in words."""
         if self.shown is not None:
             return [plain(text) for text in self.shown]
         return [self._text(value) for value in self.values]
@@ -158,12 +147,7 @@ def row_column(
 def time_column(
     frame: pl.DataFrame, name: str, timezone: str, *, year: bool = True, **options: Any
 ) -> RowColumn:
-    """Build the column of a frame's times, in a zone's clock, with or without the ``year``.
-
-    >>> frame = pl.DataFrame({"ts": [60, None]}, schema={"ts": pl.Int64})
-    >>> time_column(frame, "ts", "UTC", year=False).texts
-    ['01-01 00:01', '–']
-    """
+    """Build the column of a frame's times, in a zone's clock, with or without the ``year``."""
     times = clock_text(frame[name], timezone).to_list()
     if not year:
         options["shown"] = [NULL if time is None else time[5:] for time in times]
@@ -171,11 +155,7 @@ def time_column(
 
 
 def _rounded(value: float) -> float:
-    """Round a number to seven digits, enough to sort by.
-
-    >>> _rounded(1.23456789), _rounded(86_400)
-    (1.234568, 86400)
-    """
+    """Round a number to seven digits, enough to sort by."""
     return value if isinstance(value, int) else float(f"{value:.7g}")
 
 

@@ -55,14 +55,7 @@ class SpreadFilters(NamedTuple):
     sort: str = SPREAD_ORDER
 
     def applied(self, lines: pl.DataFrame) -> pl.DataFrame:
-        """Filter and sort the rows.
-
-        >>> lines = pl.DataFrame({"trajectory": ["A_B:X.spot:Y.spot", "C_D:Y.spot:Z.spot"],
-        ...                       "spread_last_size_log_bps": [30.0, None], "last_z": [0.0, 1.0]})
-        >>> both = SpreadFilters(arguments={"exchanges": ["Y", "Z"]}, sort="last_z")
-        >>> both.applied(lines)["trajectory"].to_list()
-        ['C_D:Y.spot:Z.spot']
-        """
+        """Filter and sort the rows."""
         given = dict(self.arguments)
         where = given.pop("where", None)
         meant = Screening(self.kind, **given).among(map(subject_of, lines["trajectory"]))
@@ -76,20 +69,7 @@ class SpreadFilters(NamedTuple):
         symbols: Collection[str],
         costs: tuple[FeeModel, Style] | None,
     ) -> str:
-        """Build the Python that gives the same rows.
-
-        >>> window = ("2026-11-01", "2026-11-02")
-        >>> print(SpreadFilters(arguments={"exclude_symbols": ["C_D"]}).python(
-        ...     "rail.duckdb", window, [], None))
-        import toolkit as tk
-        <BLANKLINE>
-        rail = tk.open("rail.duckdb")
-        rail.screen(
-            "2026-11-01",
-            "2026-11-02",
-            exclude_symbols=["C_D"],
-        )
-        """
+        """Build the Python that gives the same rows."""
         named = {
             "family": None if self.kind == "spread" else self.kind,
             "symbols": sorted(symbols),
@@ -110,11 +90,7 @@ _NAMES = ("trajectory", "symbol", "buy", "sell", "type")
 
 
 def spread_names(keys: pl.Series) -> pl.DataFrame:
-    """Parse the keys of spreads: trajectory, symbol, buy, sell, type and exchanges (list).
-
-    >>> spread_names(pl.Series(["BTC_USD:X.spot:Y.dex"])).row(0)
-    ('BTC_USD:X.spot:Y.dex', 'BTC_USD', 'X.spot', 'Y.dex', 'spot/dex', ['X', 'Y'])
-    """
+    """Parse the keys of spreads: trajectory, symbol, buy, sell, type and exchanges (list)."""
     known = [subject_of(key) for key in keys]
     return pl.DataFrame(
         {
@@ -227,10 +203,6 @@ def spread_notes(row: Mapping[str, Any]) -> list[str]:
 
     They name flags, coverage below 100 %, what the fee table lacks (``cost_lacks``), why the
     half-life is null or unreliable, and spreads that are the service's own.
-
-    >>> spread_notes({"flags": "stale_buy", "coverage": 0.5, "half_life_s": None,
-    ...               "half_life_reason": "too_few", "spread_basis": "service"})
-    ['stale buy', '50 % covered', 'too few rows for a half-life', "the service's own figure"]
     """
     found = row["flags"].replace("_", " ").split(", ") if row["flags"] else []
     if row["coverage"] is not None and row["coverage"] < _WHOLE:

@@ -24,13 +24,7 @@ STATES = {"any": None, "open": True, "over": False}
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """The events to show. An empty tuple keeps all, state is one of `STATES`.
-
-    >>> Filter(("spread",), ("BTC_USDT",), (), "any").words
-    'spread events, BTC_USDT'
-    >>> Filter((), (), ("AURORA",), "open").words
-    'all events, all symbols, on AURORA, open'
-    """
+    """The events to show. An empty tuple keeps all, state is one of `STATES`."""
 
     families: tuple[str, ...] = ()
     symbols: tuple[str, ...] = ()
@@ -51,13 +45,7 @@ class Filter:
         return ", ".join(parts)
 
     def documents(self, events: pl.DataFrame) -> pl.DataFrame:
-        """Select documents, or lifecycles, by family, symbol and exchange (of either leg).
-
-        >>> events = pl.DataFrame({"family": ["spread", "splash"], "symbol": ["A_B", "A_B"],
-        ...                        "legs": ["X.spot → Y.spot", "Y.spot"]})
-        >>> Filter(exchanges=("X",)).documents(events)["family"].to_list()
-        ['spread']
-        """
+        """Select documents, or lifecycles, by family, symbol and exchange (of either leg)."""
         kept = pl.lit(value=True)
         if self.families:
             kept &= pl.col("family").is_in(self.families)
@@ -73,24 +61,14 @@ class Filter:
         return rf"(^| → )({'|'.join(map(re.escape, self.exchanges))})\."
 
     def lifecycles(self, lifecycles: pl.DataFrame) -> pl.DataFrame:
-        """Select lifecycles by state, family, symbol and exchange.
-
-        >>> lives = pl.DataFrame({"kind": ["open", "closed"], "family": "spread"})
-        >>> Filter(state="over").lifecycles(lives)["kind"][0]
-        'closed'
-        """
+        """Select lifecycles by state, family, symbol and exchange."""
         wanted = STATES[self.state]
         still = pl.col("kind").is_in(STILL_OPEN)
         kept = self.documents(lifecycles)
         return kept if wanted is None else kept.filter(still == wanted)
 
     def python(self, store: str, window: tuple[str, str], held: Sequence[str]) -> str:
-        """Build the Python that gives the same lifecycles from the stored logs.
-
-        >>> lines = Filter(symbols=("A_B",)).python("rail.duckdb", ("2026-11-01", "2026-11-02"), [])
-        >>> print(lines.splitlines()[-1])
-        lives = lives.filter(pl.col("symbol").is_in(["A_B"]))
-        """
+        """Build the Python that gives the same lifecycles from the stored logs."""
         families = [family for family in held if not self.families or family in self.families]
         lines = [
             "import polars as pl",

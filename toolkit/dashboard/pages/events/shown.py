@@ -297,14 +297,7 @@ def _show_document(shell: PageShell, documents: pl.DataFrame) -> None:
 
 
 def pretty(document: str) -> str:
-    """Add line breaks to a JSON text without changing a digit. Other text stays as it is.
-
-    >>> print(pretty('{"pct":1.0939203004283193e0,"legs":[]}'))
-    {
-      "pct": 1.0939203004283193e0,
-      "legs": []
-    }
-    """
+    """Add line breaks to a JSON text without changing a digit. Other text stays as it is."""
     try:
         return msgspec.json.format(document.encode(), indent=2).decode()
     except msgspec.DecodeError:
@@ -315,10 +308,6 @@ def around(document: dict[str, str | None]) -> Trajectory | None:
     """Return the trajectory of an event: a splash's price, a spread or a funding pair.
 
     None if the document does not name its legs, or not validly.
-
-    >>> around({"family": "splash", "symbol": "A_B", "buy_exchange": "X", "buy_market": "spot",
-    ...         "sell_exchange": None, "sell_market": None}).key
-    'A_B:X.spot'
     """
     named = [
         f"{document[f'{side}_exchange']}.{document[f'{side}_market']}"

@@ -85,11 +85,6 @@ def settled_until(rows: pl.DataFrame) -> pl.DataFrame:
     """Return the last time at which both legs of each pair had settled: trajectory, end (s UTC).
 
     A leg that never settles is ignored.
-
-    >>> rows = pl.DataFrame({"trajectory": ["a"] * 3, "ts": [0, 3600, 7200],
-    ...                      "buy_rate": [0.1, 0.1, 0.1], "sell_rate": [0.1, 0.1, None]})
-    >>> settled_until(rows).row(0)
-    ('a', 3600)
     """
     last = (pl.col("ts").filter(pl.col(f"{leg}_rate").is_finite()).max() for leg in LEGS)
     return rows.group_by("trajectory", maintain_order=True).agg(
@@ -128,11 +123,6 @@ def largest_falls(carried: pl.DataFrame) -> pl.DataFrame:
 
     ``carried`` is of `toolkit.statistics.funding.carry`, from 0 at the opening. Columns:
     trajectory, largest_fall_bps and largest_rise_bps, both 0 or more.
-
-    >>> carried = pl.DataFrame({"trajectory": ["a"] * 4, "ts": [1, 2, 3, 4],
-    ...                         "funding_bps": [-1.0, 4.0, 1.5, 2.0]})
-    >>> largest_falls(carried).row(0)
-    ('a', 2.5, 5.0)
     """
     known = pl.concat([pl.lit(0.0), pl.col("funding_bps").sort_by("ts")])
     return (

@@ -85,14 +85,7 @@ def show_holdings(shell: PageShell, asked: Asked, *, funding_only: bool) -> bool
 
 
 def holding_columns(found: pl.DataFrame) -> list[RowColumn]:
-    """Build the columns of `toolkit.statistics.funding.holdings`.
-
-    >>> found = pl.DataFrame({"horizon_s": [604_800], "funding_median_bps": [63.0], "n": [3],
-    ...     "funding_only_breakeven_share": [0.5]})
-    >>> [(column.heading, column.texts[0]) for column in holding_columns(found)]
-    [('horizon', '7 d'), ('funding median (bps)', '63.00'),
-     ('broke even, funding only', '50.00 %'), ('entries', '3')]
-    """
+    """Build the columns of `toolkit.statistics.funding.holdings`."""
     columns: dict[str, RowColumn] = {}
     for name in _COLUMNS:
         either = (name, name.replace("gross_", "funding_"), f"{FUNDING_ONLY}{name}")
@@ -163,13 +156,6 @@ def due_in(
 
     The time is the overview's, else an interval after the leg's newest settlement. A past time is
     moved on by an interval.
-
-    >>> rows = pl.DataFrame({"trajectory": ["a"], "ts": [28800], "buy_rate": [0.0],
-    ...     "sell_rate": [1e-4], "buy_interval_hours": [None], "sell_interval_hours": [8.0]})
-    >>> due_in("funding/A_B:X.spot:Y.futures", rows, None, 30000)
-    [{'leg': 'short Y.futures', 'in_s': 27600, 'every_s': 28800}]
-    >>> due_in("funding/A_B:X.spot:Y.futures", rows, None, 300000)
-    []
     """
     known = Trajectory.parse(pair, Family.FUNDING)
     settled = intervals(rows).sort("ts").drop_nulls("interval_hours")

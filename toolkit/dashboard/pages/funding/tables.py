@@ -61,13 +61,6 @@ def read_pair(key: str | None, held: Sequence[str]) -> tuple[str | None, list[Ma
 
     A pair stored in the other orientation is shown as in the link, one not stored is None. Without
     a pair the first stored one is taken.
-
-    >>> held = ["funding/C_D:X.futures:Y.futures"]
-    >>> read_pair("C_D:Y.futures:X.futures", held)
-    ('funding/C_D:Y.futures:X.futures', [])
-    >>> read_pair("A_B:X.futures:Y.futures", held)
-    (None, ['The link asks for `trajectory=A_B:X.futures:Y.futures`;
-     its funding is not in this store (`rail sync funding/A_B:...` loads it).'])
     """
     if key is None:
         return (held[0] if held else None), []
@@ -113,16 +106,7 @@ def kept_legs(streams: pl.DataFrame) -> pl.DataFrame:
 
 
 def pair_figures(row: Mapping[str, Any], unit: str = _APR) -> list[Figure]:
-    """Return the figures of a row of `toolkit.statistics.funding.summary`, or of `net_summary`.
-
-    >>> row = {"n": 3, "coverage": 0.5, "funding_bps": None, "funding_reason": "low_coverage",
-    ...        "funding_apr_pct": 10.95, "n_buy": 0, "buy_coverage": 1.0, "buy_funding_bps": 0.0}
-    >>> for figure in pair_figures(row, "% per 8 h"):
-    ...     print(" | ".join(figure))
-    funding (bps) | – | too little of the window is covered on both legs: try a longer one
-    funding rate (% per 8 h) | 0.0100 | settlements 3, coverage 50.00 %
-    funding of the buy leg (bps) | 0.00 | buy settlements 0, buy coverage 100.00 %
-    """
+    """Return the figures of a row of `toolkit.statistics.funding.summary`, or of `net_summary`."""
     return [
         _figure(row, f"{only}{name}", [f"{only}{each}" for each in rests], "funding.summary", unit)
         for name, rests in _FIGURES.items()
@@ -160,11 +144,7 @@ def why_null(row: Mapping[str, Any], name: str) -> str:
 
 
 def money_text(bps: float, notional: float) -> str:
-    """Format bps of a notional in the quote currency.
-
-    >>> money_text(6.4, 10_000.0)
-    '6.40'
-    """
+    """Format bps of a notional in the quote currency."""
     return value_text(1e-4 * notional * bps, column("kept_quote"))
 
 

@@ -52,11 +52,6 @@ def coverage_map(stretches: pl.DataFrame, shares: pl.DataFrame | None = None) ->
     ``shares`` are by default their `coverage_shares`. At most 62 cells span all stretches: a cell
     is a day for 10 to 62 days. The percents of a partly unknown cell sum to less than 100. Each
     state present has at least 1.
-
-    >>> found = coverage_map(pl.DataFrame({"stream": ["a", "a"], "start_ts": [0, 3 * 86400],
-    ...     "end_ts": [3 * 86400, 3 * 86400 + 864], "state": ["held", "missing"]}))
-    >>> found.step_words, found.runs
-    ('4 h', {'a': [[18, 100, 0, 0, 0, 0, 0], [1, 0, 0, 0, 6, 0, 0]]})
     """
     if stretches.is_empty():
         return None

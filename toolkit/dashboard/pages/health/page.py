@@ -229,11 +229,7 @@ def _measured(shell: PageShell, lines: pl.DataFrame) -> pl.DataFrame:
 
 
 def _name_and_legs(key: str) -> tuple[str, str]:
-    """Return the symbol of a stream and its legs, for a log its key and "".
-
-    >>> _name_and_legs("A_B:X.spot:Y.dex"), _name_and_legs("events/splash")
-    (('A_B', 'X.spot → Y.dex'), ('events/splash', ''))
-    """
+    """Return the symbol of a stream and its legs, for a log its key and ""."""
     stream = Stream.parse(key)
     if isinstance(stream, Trajectory | SnapshotTrajectory):
         return str(stream.symbol), " → ".join(map(str, stream.legs))

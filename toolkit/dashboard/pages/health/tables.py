@@ -31,12 +31,6 @@ def coverage_lines(stretches: pl.DataFrame) -> pl.DataFrame:
     ``stretches`` has stream, start_ts, end_ts (s UTC) and state. Columns: stream, the seconds of
     each state and of all (known_s), and the longest stretch not held (gap_start, gap_end,
     gap_state; nullable).
-
-    >>> coverage = pl.DataFrame({"stream": ["a", "a"], "start_ts": [0, 60], "end_ts": [60, 100],
-    ...                          "state": ["held", "missing"]})
-    >>> (line,) = coverage_lines(coverage).to_dicts()
-    >>> line["held_s"], line["missing_s"], line["gap_start"], line["gap_end"], line["gap_state"]
-    (60, 40, 60, 100, 'missing')
     """
     length_s = pl.col("end_ts") - pl.col("start_ts")
     seconds = stretches.select(
@@ -90,13 +84,7 @@ def load_lines(loads: pl.DataFrame, rows: pl.DataFrame, now: int) -> pl.DataFram
 
 
 def found_lines(loads: pl.DataFrame) -> list[str]:
-    """Describe the findings of loads with `toolkit.wire.finding_words.explained`.
-
-    >>> loads = pl.DataFrame({"finding": [
-    ...     '[{"kind": "next_missing", "where": "/p", "says": "no next", "times": 2}]', None]})
-    >>> found_lines(loads)
-    ['a page does not name where the next begins (next_missing, 2 times); first: ...']
-    """
+    """Describe the findings of loads with `toolkit.wire.finding_words.explained`."""
     found = [each for text in loads["finding"].drop_nulls() for each in json.loads(text)]
     return explained(found)
 
@@ -191,11 +179,6 @@ def repair(words: Markdown, missing: pl.DataFrame) -> Load:
 
     Each stream has one stretch, of which the loader leaves out what is stored. Streams that begin
     and end in the same hours are one part.
-
-    >>> missing = pl.DataFrame({"stream": ["a", "a", "b"], "start_ts": [0, 60, 30],
-    ...                         "end_ts": [10, 90, 80]})
-    >>> [(part.streams, part.start, part.end) for part in repair(Markdown("All"), missing).parts]
-    [(('a', 'b'), 0, 90)]
     """
     hour = pl.col("start_ts") // _HOUR_S, (pl.col("end_ts") - 1) // _HOUR_S
     whole = missing.group_by("stream").agg(pl.col("start_ts").min(), pl.col("end_ts").max())
@@ -214,11 +197,6 @@ def behind(lines: pl.DataFrame, now: int) -> pl.DataFrame:
 
     ``lines`` are of `Health`, ``now`` is the service's clock (s). Series from snapshots are left
     out.
-
-    >>> lines = pl.DataFrame({"stream": ["A_B:X.spot", "snapshot-spread/A_B:X.spot:Y.spot"],
-    ...                       "served_at": [60, 60]})
-    >>> behind(lines, 90).rows()
-    [('A_B:X.spot', 60, 90)]
     """
     known = lines.drop_nulls("served_at").filter(pl.col("served_at") < now)
     asked = [not isinstance(Stream.parse(key), SnapshotTrajectory) for key in known["stream"]]

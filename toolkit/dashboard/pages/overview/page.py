@@ -226,11 +226,6 @@ def behind_words(streams: pl.DataFrame) -> list[Markdown]:
     """Count the streams that end long before the newest of their kind.
 
     The limit is five minutes above the plan's delay, at least two steps.
-
-    >>> streams = pl.DataFrame({"kind": ["price"] * 2, "stream": ["A_B:X.spot", "A_B:Y.spot"],
-    ...     "last_ts": [0, 7200], "step_s": [60, 60], "delay_s": [0, 0]})
-    >>> behind_words(streams)
-    ['1 of 2 streams is behind the others, `A_B:X.spot` by 2 h']
     """
     rows = streams.filter(pl.col("kind").is_in(list(Family))).drop_nulls("last_ts")
     late_s = pl.max_horizontal(

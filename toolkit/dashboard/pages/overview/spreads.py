@@ -71,14 +71,6 @@ def open_now(
 
     ``snapshot`` is the time (s UTC) and the text of the service's list. ``logged`` are rows of
     `open_events`, ``known_until`` (s UTC) is the end of their log.
-
-    >>> logged = pl.DataFrame({"symbol": ["A_B"], "buy_exchange": ["X"], "buy_market": ["spot"],
-    ...     "sell_exchange": ["Y"], "sell_market": ["dex"], "magnitude_pct": [2.0], "t_open": [60]})
-    >>> newest = open_now((300, '{"items": []}'), logged, 660)
-    >>> newest.at, newest.count, newest.open_s[0], newest.rows["trajectory"][0]
-    (660, '1', 600, 'A_B:X.spot:Y.dex')
-    >>> open_now((700, '{"items": []}'), logged, 660).count
-    '0'
     """
     listed = open_spreads(snapshot[1] if snapshot else "{}")
     old = bool(snapshot and known_until and known_until - snapshot[0] > _OLD_S)
@@ -202,11 +194,6 @@ def widest_held(lately: pl.DataFrame) -> pl.DataFrame:
 
     ``lately`` is of `spreads_lately`. See `toolkit.workspace.orientation.each_pair_once` for pairs
     stored twice.
-
-    >>> lately = pl.DataFrame({"trajectory": ["A_B:X.spot:Y.dex", "A_B:Y.dex:X.spot"],
-    ...                        "ts": [60, 0], "last": [-30.0, 20.0]})
-    >>> widest_held(lately).rows()
-    [('A_B', 'X.spot', 'Y.dex', 'A_B:X.spot:Y.dex', -30.0, None)]
     """
     lately = lately.sort("trajectory").with_columns(
         pl.col("trajectory").str.strip_prefix("snapshot-spread/")

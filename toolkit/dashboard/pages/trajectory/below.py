@@ -167,13 +167,6 @@ def statistics_rows(row: Mapping[str, Any], quote: str, *, half_life: bool) -> l
 
     A line has the heading, the value with its unit (prices in ``quote``), and the reason of a null.
     ``half_life`` includes those of the half-life.
-
-    >>> row = {"coverage_reason": None, "price_mean": 2.5, "price_std": None,
-    ...        "moments_reason": "too_few", "quantiles_reason": None}
-    >>> for line in statistics_rows(row, "USD", half_life=False):
-    ...     print(" | ".join(line.values()))
-    mean | 2.5 USD |
-    standard deviation | – | too few observations for this statistic
     """
     names = list(row)
     end = "implausible" if half_life else "quantiles_reason"
@@ -199,13 +192,7 @@ def statistics_rows(row: Mapping[str, Any], quote: str, *, half_life: bool) -> l
 
 
 def gap_table(coverage: pl.DataFrame, timezone: str) -> pl.DataFrame:
-    """List the stretches that are not stored, longest first: from, to, length and state.
-
-    >>> ledger = pl.DataFrame({"start_ts": [0, 600], "end_ts": [600, 720],
-    ...                        "state": ["held", "missing"]})
-    >>> gap_table(ledger, "UTC").rows()
-    [('1970-01-01 00:10', '1970-01-01 00:12', '2 min', 'missing')]
-    """
+    """List the stretches that are not stored, longest first: from, to, length and state."""
     gaps = coverage.filter(pl.col("state") != LedgerState.HELD).sort(
         pl.col("end_ts") - pl.col("start_ts"), descending=True, maintain_order=True
     )
@@ -221,12 +208,7 @@ def gap_table(coverage: pl.DataFrame, timezone: str) -> pl.DataFrame:
 
 
 def row_table(rows: pl.DataFrame, timezone: str, limit: int) -> pl.DataFrame:
-    """Build the table of the newest rows, newest first, in the zone's clock.
-
-    >>> rows = pl.DataFrame({"trajectory": ["a", "a"], "ts": [0, 60], "price": [1.0, 2.0]})
-    >>> row_table(rows, "UTC", 1).rows()
-    [('1970-01-01 00:01', 2.0)]
-    """
+    """Build the table of the newest rows, newest first, in the zone's clock."""
     newest = rows.tail(limit).reverse()
     clock = pl.Series(heading("time", timezone), clock_text(newest["ts"], timezone))
     own = newest.drop("trajectory", "ts")
