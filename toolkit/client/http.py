@@ -325,12 +325,16 @@ class Client(_Asks):
             return None
         return self._send(step.request)
 
-    def _send(self, request: Request) -> Response | Failure:
+    def _begin(self, request: Request) -> None:
+        """Wait for a place in the shared quota, and count the request."""
         check_open(self._http)
         for wait_s in self._waits():
             with outside():
                 self._sleep(wait_s)
         self._count(request)
+
+    def _send(self, request: Request) -> Response | Failure:
+        self._begin(request)
         self._deadline.set(self.limits.answer_s)
         try:
             with outside(), self._http.get(request) as response:

@@ -23,7 +23,7 @@ from websockets.sync.client import ClientConnection, reconnect
 
 from toolkit.client.contact import Contact, ContactOptions
 from toolkit.client.http import Client
-from toolkit.client.transport import check_open, tls
+from toolkit.client.transport import tls
 from toolkit.ending import outside
 from toolkit.errors import ServiceError
 from toolkit.market import EventFamily, Trajectory
@@ -337,11 +337,7 @@ class SocketClient(Client):
         message = action_of(profile, request, identity)
         if message is None:
             return super()._send(request)
-        check_open(self._http)
-        for wait_s in self._waits():
-            with outside():
-                self._sleep(wait_s)
-        self._count(request)
+        self._begin(request)
         until = time.monotonic() + self.limits.answer_s
         try:
             with outside(), self._connection(profile.streams.market) as socket:

@@ -78,7 +78,8 @@ class WebhookSession:
     def _ask(
         self, method: str, path: str, said: dict[str, Any] | None = None, *, secret: str = ""
     ) -> dict[str, Any]:
-        url, hidden = self.base_url + path, Secrets([secret, *_values(self.cookie)]).hidden
+        values = [part.partition("=")[2].strip() for part in self.cookie.split(";")]
+        url, hidden = self.base_url + path, Secrets([secret, *values]).hidden
         headers = {"Accept": "application/json", "Accept-Encoding": ACCEPTED_ENCODINGS}
         if self.cookie:
             headers["Cookie"] = self.cookie
@@ -100,10 +101,6 @@ class WebhookSession:
         except UNREADABLE:
             wanted = "a JSON object"
             raise unreadable(Response(answer.status_code, {}, b"", url), path, wanted) from None
-
-
-def _values(cookie: str) -> list[str]:
-    return [part.partition("=")[2].strip() for part in cookie.split(";")]
 
 
 def _refused(url: str, status: int, body: bytes) -> ServiceError:

@@ -63,7 +63,8 @@ def compared(family: Family, frame: pl.DataFrame) -> pl.DataFrame:
     both = frame.with_columns(given=given, own=own, far=(own - given).abs(), allowed=_EXACT)
     if both.select((pl.col("far").is_finite() & (pl.col("far") > _EXACT)).any()).item():
         both = both.with_columns(allowed=rounding + _EXACT).filter(pl.col("far").is_finite())
-        decimals = max(_decimals(both["given"]), _FEWEST_DECIMALS[family])
+        written = int(both.select(_decimals_of(pl.col("given"))).item())
+        decimals = max(written, _FEWEST_DECIMALS[family])
         both = both.with_columns(pl.col("allowed") + 0.5001 * 10.0**-decimals)
     return both.select("ts", "given", "own", "far", "allowed").filter(pl.col("far").is_finite())
 
@@ -107,7 +108,3 @@ def _decimals_of(column: pl.Expr) -> pl.Expr:
         *(pl.when(fit).then(pl.lit(float(n))) for n, fit in enumerate(fits)),
         pl.lit(float(_MOST_DECIMALS)),
     )
-
-
-def _decimals(values: pl.Series) -> int:
-    return int(values.to_frame("x").select(_decimals_of(pl.col("x"))).item())

@@ -149,7 +149,8 @@ def _reader(
     Each place is first a field at the top, then a path. None for a place in a list, or one that is
     both a value and an object.
     """
-    steps = [way for _, paths in places for way in _ways(paths)]
+    found = [path for _, paths in places for path in paths]
+    steps = [way for path in found for way in ([path], path.split("."))[: 1 + ("." in path)]]
     tree: _Tree = {}
     for way in steps:
         level = tree
@@ -159,11 +160,6 @@ def _reader(
         return None
     taken = attrgetter(*(_name(tree, way) for way in steps))
     return msgspec.json.Decoder(_record(tree)), taken
-
-
-def _ways(paths: Iterable[str]) -> list[list[str]]:
-    """Return the steps to each place, its whole name first."""
-    return [way for path in paths for way in ([path], path.split("."))[: 1 + ("." in path)]]
 
 
 def _at(tree: _Tree, way: Iterable[str]) -> _Tree:

@@ -12,7 +12,7 @@ import random
 import re
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 import msgspec
@@ -35,6 +35,19 @@ from toolkit.wire.message import message_and_code
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What reading a body as JSON may raise: no JSON, no UTF-8, nested too deep."""
+
+
+def decoded(body: bytes | str | msgspec.Raw, kind: Any = Any, *, strict: bool = True) -> Any:
+    """Return the value of JSON, None for what is not JSON or not of a kind.
+
+    >>> decoded(b"[3]"), decoded(b"<html>"), decoded(b"[3]", str)
+    ([3], None, None)
+    """
+    try:
+        return msgspec.json.decode(body, type=kind, strict=strict)
+    except UNREADABLE:
+        return None
+
 
 HEADER = "header:"
 """What a header is called beside parameters and fields."""
@@ -227,16 +240,14 @@ def with_retries(request: Request, policy: RetryPolicy) -> Attempts:
         if tries + 1 == policy.attempts or waited_s + wait_s > policy.budget_s:
             break
         waited_s += wait_s
-        why = _said(outcome) if isinstance(outcome, Response) else ""
-        yield Wait(wait_s, outcome.reason if isinstance(outcome, Failure) else why)
+        if isinstance(outcome, Response):
+            words = f", {message_and_code(outcome.body)[0]}" if outcome.told is not None else ""
+            yield Wait(wait_s, f"it answered {outcome.status}{words}")
+        else:
+            yield Wait(wait_s, outcome.reason if outcome else "")
     if isinstance(outcome, Response):
         raise refusal(outcome, tries=tries + 1)
     raise unreachable(outcome or Failure("nothing was sent", request.path), tries=tries + 1)
-
-
-def _said(answer: Response) -> str:
-    words = f", {message_and_code(answer.body)[0]}" if answer.told is not None else ""
-    return f"it answered {answer.status}{words}"
 
 
 def unreachable(failure: Failure, *, tries: int = 1) -> ServiceError:

@@ -66,8 +66,7 @@ class _Parts:
 
     def __init__(self, route: HistoryRoute, trajectory: Trajectory, policy: RetryPolicy) -> None:
         self._route = route
-        self._trajectory = trajectory
-        self._policy = policy
+        self._question = HistoryQuestion(route, trajectory, policy)
         self._judged = False
         self._largest = 0
 
@@ -76,8 +75,8 @@ class _Parts:
         raws, answers = list[RawPage](), list[Response]()
         since, newest = max(0, part.start - 1), -1
         while True:
-            answer = yield from self._answer(Interval(since, part.end), self._route.limit)
-            raw = read_history_page(self._route, self._trajectory, answer)
+            answer = yield from self._question.answer(part.end, start=since)
+            raw = self._question.read(answer)
             if not self._judged and not raw.frame.is_empty():
                 check_needed(self._route, raw.frame, answer)
                 yield from self._check_order(Interval(since, part.end), raw)
@@ -108,16 +107,11 @@ class _Parts:
     def _is_full(self, rows: int) -> bool:
         return rows == self._route.limit or 1 < rows >= self._largest
 
-    def _answer(self, asked: Interval, limit: int) -> Generator[Step, Outcome, Response]:
-        request = self._route.request(self._trajectory, asked.end, asked.start, limit)
-        return (yield from with_retries(request, self._policy))
-
     def _check_order(self, asked: Interval, page: RawPage) -> Generator[Step, Outcome, None]:
         """Raise `PagingError` unless a lone row is the page's oldest."""
         if page.oldest == page.newest:
             return
-        answer = yield from self._answer(asked, 1)
-        one = read_history_page(self._route, self._trajectory, answer)
+        one = yield from self._question.page(asked.end, 1, asked.start)
         if one.frame.height == 1 and one.oldest != page.oldest:
             raise PagingError(
                 f"the service does not send the oldest rows first: of one row asked for "
@@ -179,10 +173,15 @@ def trajectory_pages(
             yield from question.check_legs(raw, floor())
         part = Interval(min(floor(), window.end), window.end)
         page = walk.take(raw)
-        nothing = walk.ended_empty and not _points_on(raw, asked)
+        points_on = raw.next_end_time is not None and raw.next_end_time < asked
+        nothing = walk.ended_empty and not points_on
         if nothing and (yield from question.check_empty(window)):
             if again:
-                raise _contradiction(window)
+                raise PagingError(
+                    f"the service contradicts itself: before {format_ts(window.end)} nothing came, "
+                    f"twice, and before {format_ts(window.start)} there are rows; the window "
+                    "cannot be loaded in full"
+                )
             walk, again = _Walk(window, route, floor), True
         elif page is not None:
             tied, found = broken_key(route, raw.frame)
@@ -240,8 +239,11 @@ class _Walk:
         """Return the new rows of an answer, None after a probe."""
         asked = self.ask
         assert asked is not None, "an answer came after the end"
-        if self._before_probe is not None:
-            self._judge_probe(raw, asked)
+        if self._before_probe is not None:  # respected, the other page was the last one again
+            if raw.newest is not None and raw.newest > asked:
+                raise _ignored(asked, raw)
+            self._honoured = True
+            self.ask, self._before_probe = self._before_probe, None
             return None
         overshoots = raw.newest is not None and raw.newest > asked
         older = raw.oldest is not None and raw.oldest < self._oldest
@@ -379,13 +381,6 @@ class _Walk:
         self._before_probe = asked
         self.ask = raw.newest - 1
 
-    def _judge_probe(self, raw: RawPage, asked: int) -> None:
-        """Accept the other page as the archive's last again if the probe is respected."""
-        if raw.newest is not None and raw.newest > asked:
-            raise _ignored(asked, raw)
-        self._honoured = True
-        self.ask, self._before_probe = self._before_probe, None
-
 
 def _chosen(frame: pl.DataFrame, mask: NDArray[np.bool_]) -> pl.DataFrame:
     """Return the rows of a mask, neighbouring rows without a copy."""
@@ -409,18 +404,6 @@ def _ignored(asked: int, raw: RawPage) -> PagingError:
     )
 
 
-def _points_on(raw: RawPage, asked: int) -> bool:
-    """Check whether an empty page names an earlier time, so that older rows may exist."""
-    return raw.next_end_time is not None and raw.next_end_time < asked
-
-
-def _contradiction(window: Interval) -> PagingError:
-    return PagingError(
-        f"the service contradicts itself: before {format_ts(window.end)} nothing came, twice, and "
-        f"before {format_ts(window.start)} there are rows; the window cannot be loaded in full"
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class HistoryQuestion:
     """Requests of a history, and the checks that it is paged backwards from ``end_time``.
@@ -435,10 +418,16 @@ class HistoryQuestion:
     trajectory: Trajectory
     policy: RetryPolicy
 
-    def answer(self, end_time: int, limit: int | None = None) -> Generator[Step, Outcome, Response]:
+    def answer(
+        self, end_time: int, limit: int | None = None, start: int | None = None
+    ) -> Generator[Step, Outcome, Response]:
         """Request the rows before ``end_time``, at most the route's limit."""
-        request = self.route.request(self.trajectory, end_time, limit=limit)
+        request = self.route.request(self.trajectory, end_time, start, limit)
         return (yield from with_retries(request, self.policy))
+
+    def read(self, answer: Response) -> RawPage:
+        """Read an answer to a request."""
+        return read_history_page(self.route, self.trajectory, answer)
 
     def older(
         self, asked: int, floor: int
@@ -451,7 +440,7 @@ class HistoryQuestion:
         any_older = False
         while True:
             answer = yield from self.answer(asked)
-            raw = read_history_page(self.route, self.trajectory, answer)
+            raw = self.read(answer)
             start = self.route.start_before(asked)
             if not self.route.has_start or start <= floor:
                 return asked, answer, raw
@@ -465,17 +454,17 @@ class HistoryQuestion:
 
     def _any(self, window: Interval) -> Generator[Step, Outcome, bool]:
         """Return whether rows lie in a window, or it is refused as too long."""
-        request = self.route.request(self.trajectory, window.end, window.start, limit=1)
         try:
-            answer = yield from with_retries(request, self.policy)
+            answer = yield from self.answer(window.end, 1, window.start)
         except (BadRequestError, WireError):
             return True
-        return not read_history_page(self.route, self.trajectory, answer).frame.is_empty()
+        return not self.read(answer).frame.is_empty()
 
-    def page(self, end_time: int, limit: int | None = None) -> Generator[Step, Outcome, RawPage]:
+    def page(
+        self, end_time: int, limit: int | None = None, start: int | None = None
+    ) -> Generator[Step, Outcome, RawPage]:
         """Request the rows before ``end_time`` and read them."""
-        answer = yield from self.answer(end_time, limit)
-        return read_history_page(self.route, self.trajectory, answer)
+        return self.read((yield from self.answer(end_time, limit, start)))
 
     def check_order(self, asked: int, page: RawPage) -> Generator[Step, Outcome, None]:
         """Raise `PagingError` for a page of rising rows that is not the newest before ``asked``.

@@ -14,7 +14,7 @@ from dataclasses import astuple, dataclass, field, replace
 import msgspec
 
 from toolkit.cards import counted
-from toolkit.wire.exchange import UNREADABLE
+from toolkit.wire.exchange import decoded
 from toolkit.wire.profile.profile import Profile
 from toolkit.wire.profile.spelling import reading
 
@@ -153,10 +153,7 @@ class QuotaLeft:
         >>> QuotaLeft.read(b"...") == QuotaLeft()
         True
         """
-        try:
-            return msgspec.json.decode(data, type=cls)
-        except UNREADABLE:
-            return cls()
+        return decoded(data, cls) or cls()
 
     @property
     def written(self) -> bytes:

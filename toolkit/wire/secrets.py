@@ -101,18 +101,14 @@ class Secrets:
 
         Returns the same object if none is found, a cheap check.
         """
-        if b"\\" not in data and not any(_holds(data, plain) for plain in self._plain):
+        found = (all(byte in data for byte in each) and each in data for each in self._plain)
+        if b"\\" not in data and not any(found):  # first by its bytes, which is faster
             return data
         struck, times = self._long.subn(b"***", data)
         return struck if times else data
 
     def _pattern(self, texts: Iterable[str]) -> re.Pattern[str]:
         return re.compile("|".join(_escaped(text) for text in texts) or "(?!)")
-
-
-def _holds(data: bytes, text: bytes) -> bool:
-    """Look for a text, first for its bytes."""
-    return all(byte in data for byte in text) and text in data
 
 
 def _escaped(text: str) -> str:

@@ -89,8 +89,7 @@ class StandardWebhooks:
     _keys: tuple[bytes, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        _check_window(self.window_s)
-        _check_given(self.secrets)
+        _check(self.secrets, self.window_s)
         object.__setattr__(self, "_keys", tuple(map(_standard_key, self.secrets)))
 
     def check(self, headers: Headers, body: bytes) -> Genuine | Rejected:
@@ -163,8 +162,7 @@ class HmacSignature:
     window_s: int = REPLAY_WINDOW_S
 
     def __post_init__(self) -> None:
-        _check_window(self.window_s)
-        _check_given(self.secrets)
+        _check(self.secrets, self.window_s)
         if self.encoding not in _ENCODINGS:
             raise InputError("encoding", self.encoding, ", ".join(_ENCODINGS))
         if self.signed.count(_BODY) != 1:
@@ -204,12 +202,9 @@ class HmacSignature:
         return Genuine("sha256:" + hashlib.sha256(body).hexdigest())
 
 
-def _check_window(window_s: int) -> None:
+def _check(secrets: Sequence[str], window_s: int) -> None:
     if window_s <= 0:
         raise InputError("window_s", window_s, "whole seconds above zero")
-
-
-def _check_given(secrets: Sequence[str]) -> None:
     if isinstance(secrets, str) or not secrets or not all(secrets):
         raise InputError("secrets", "***", "a list of one secret or more, none of them empty")
 
@@ -227,10 +222,6 @@ def _base64(text: str) -> bytes | None:
         return base64.b64decode(text.encode("ascii"), validate=True)
     except (binascii.Error, UnicodeEncodeError):
         return None
-
-
-def _hexadecimal(text: str) -> bytes | None:
-    return bytes.fromhex(text) if _HEX.fullmatch(text) else None
 
 
 def _single(headers: Headers, names: Sequence[str]) -> list[str] | Rejected:
@@ -264,7 +255,10 @@ def _any_signs(keys: Iterable[bytes], signed: bytes, signatures: Sequence[bytes]
     return found
 
 
-_ENCODINGS: dict[str, Callable[[str], bytes | None]] = {"hex": _hexadecimal, "base64": _base64}
+_ENCODINGS: dict[str, Callable[[str], bytes | None]] = {
+    "hex": lambda text: bytes.fromhex(text) if _HEX.fullmatch(text) else None,
+    "base64": _base64,
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from toolkit.wire.exchange import (
     Request,
     Response,
     Wait,
+    decoded,
     refusal,
     retry_after_s,
 )
@@ -174,7 +175,10 @@ class Backoff:
         """Return the seconds to wait after a loss. Raises if a retry is useless."""
         asked_s = retry_after_s(loss.answer) if loss.answer else None
         if is_fatal(loss) or (asked_s or 0.0) > self._policy.longest_asked_s:
-            raise _error(loss)
+            if loss.answer is not None:
+                raise refusal(loss.answer)
+            ended = f"{loss.url}: the service ended the stream ({loss.why})"
+            raise ServiceError(ended, url=loss.url)
         lasted_s = 0.0 if self._opened_at is None else self._clock() - self._opened_at
         if self._heard and lasted_s >= self._policy.stable_s:
             self._failures = 0
@@ -197,12 +201,6 @@ def is_fatal(loss: Loss) -> bool:
     if loss.answer is not None:
         return loss.answer.status != 429 and loss.answer.status < 500
     return loss.code == _POLICY_VIOLATION or loss.code in _PRIVATE_CODES
-
-
-def _error(loss: Loss) -> ServiceError:
-    if loss.answer is not None:
-        return refusal(loss.answer)
-    return ServiceError(f"{loss.url}: the service ended the stream ({loss.why})", url=loss.url)
 
 
 def lasting(
@@ -341,10 +339,7 @@ def _fields(body: bytes) -> dict[str, msgspec.Raw]:
 
 def _plain(raw: msgspec.Raw | None, kind: type) -> Any:
     """Return a value of a kind, or None. Numbers may be text."""
-    try:
-        return None if raw is None else msgspec.json.decode(raw, type=kind, strict=False)
-    except UNREADABLE:
-        return None
+    return None if raw is None else decoded(raw, kind, strict=False)
 
 
 class RecentlyDelivered:
@@ -441,7 +436,4 @@ def answer_of(names: StreamNames, message: bytes, identity: int) -> tuple[int, f
 
 
 def _value(said: Mapping[str, msgspec.Raw], name: str) -> Any:
-    try:
-        return msgspec.json.decode(said.get(name, b"null"))
-    except UNREADABLE:
-        return None
+    return decoded(said.get(name, b"null"))

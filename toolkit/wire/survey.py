@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from toolkit.market import UNIT_FACTORS
-from toolkit.wire.exchange import UNREADABLE
+from toolkit.wire.exchange import decoded
 from toolkit.wire.profile.history_route import HistoryRoute
 from toolkit.wire.profile.places import WHOLE, parts_said_of, upper_levels, value_at, values_of
 
@@ -190,17 +190,6 @@ def guessed(missing: Mapping[str, str], unknown: Iterable[ShownField]) -> dict[s
         if column not in found and field not in found.values():
             found[column] = field
     return found
-
-
-def decoded(body: bytes) -> object:
-    """Return the value of JSON, None for a body that is not JSON.
-
-    >>> decoded(b"[3]"), decoded(b"<html>")
-    ([3], None)
-    """
-    with suppress(*UNREADABLE):
-        return msgspec.json.decode(body)
-    return None
 
 
 def rows_of(body: bytes, items: str) -> tuple[list[dict[str, Any]], str]:

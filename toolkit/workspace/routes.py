@@ -33,7 +33,7 @@ from toolkit.wire.agreement import GIVEN
 from toolkit.wire.doctor import proofs
 from toolkit.wire.doctor.draft import ProfileDraft
 from toolkit.wire.doctor.proofs import names_all, question_named, stated_question
-from toolkit.wire.exchange import HEADER, Request, Response, RetryPolicy
+from toolkit.wire.exchange import HEADER, Request, Response, RetryPolicy, decoded
 from toolkit.wire.finding_words import advised
 from toolkit.wire.findings import Finding
 from toolkit.wire.history_page import Page
@@ -47,7 +47,6 @@ from toolkit.wire.profile.spelling import AS_OURS
 from toolkit.wire.rows.snapshot_rows import snapshot_items
 from toolkit.wire.survey import (
     ShownField,
-    decoded,
     described_fields,
     guessed,
     rows_of,

@@ -145,6 +145,14 @@ def test_a_key_that_is_refused_later_ends_the_follow(store: Store) -> None:
         follow(client, store, [SPREADS], **QUICK)
 
 
+def test_a_sweep_asks_nothing_more_once_the_key_is_refused(store: Store) -> None:
+    fault = failing(Accident("401", routes=("history/price",)))
+    with client_of(config(application=adverse(fault)), "demo-builder") as client:
+        with pytest.raises(KeyRefusedError):
+            follow(client, store, [FIRST, SECOND], since=Since(back_s=600), once=True, workers=1)
+        assert client.requests.history == 1
+
+
 def test_a_snapshot_outside_the_plan_is_asked_for_once() -> None:
     found: list[Finding] = []
     with client_of(config(), "demo-free") as client:

@@ -189,7 +189,10 @@ class Capture:
         if market and room:  # one socket more for each pair would be many
             kept.remove(room[-1])
             market = [*(s for s in room[-1].streams if isinstance(s, Trajectory)), *market]
-        self._drop([reader for reader in self.readers if reader not in kept])
+        for reader in self.readers:
+            if reader not in kept:
+                reader.end()
+                self.attempts_before += reader.attempts
         size = _SUBSCRIPTIONS_A_SOCKET
         sockets: list[EventLog | Sequence[Trajectory]] = [
             *(each for each in fresh if isinstance(each, EventLog)),
@@ -210,11 +213,6 @@ class Capture:
         """Stop reading and asking, from any thread. Nothing more is taken."""
         self.end()
         self.inbox.abandoned.set()
-
-    def _drop(self, readers: Sequence[StreamReader]) -> None:
-        for reader in readers:
-            reader.end()
-            self.attempts_before += reader.attempts
 
     def _reader(self, of: EventLog | Sequence[Trajectory]) -> StreamReader:
         return StreamReader(

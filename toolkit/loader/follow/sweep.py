@@ -21,13 +21,11 @@ from toolkit.errors import (
     KeyRefusedError,
     NotFoundError,
     PlanRefusedError,
-    QuotaError,
     ServiceError,
-    UnreachableError,
 )
 from toolkit.intervals import Interval, total_s, union
 from toolkit.loader.sync.plan import ClockReading, edge_of, plan
-from toolkit.loader.sync.sync import bound_source, refused_by_plan
+from toolkit.loader.sync.sync import OF_ALL, bound_source, refused_by_plan
 from toolkit.loader.sync.tasks import Piece, SnapshotTask, Task, workers_on
 from toolkit.market import SnapshotKind, SnapshotLog, Stream
 from toolkit.store import Ledger, StoreWriter
@@ -36,7 +34,6 @@ from toolkit.wire.findings import Finding
 from toolkit.wire.profile.profile import Profile
 
 _OF_ONE_STREAM = (BadRequestError, NotFoundError, PlanRefusedError)
-_OF_ALL = (QuotaError, UnreachableError)
 _FAILED_IN_A_ROW = 3
 
 
@@ -175,7 +172,7 @@ class Sweeper:
         except ServiceError as error:
             self._failed_in_a_row += 1
             self._error = error
-            if isinstance(error, _OF_ALL) or self._failed_in_a_row >= _FAILED_IN_A_ROW:
+            if isinstance(error, OF_ALL) or self._failed_in_a_row >= _FAILED_IN_A_ROW:
                 self._stop.set()
             return
         self._failed_in_a_row = 0
@@ -288,9 +285,10 @@ class SnapshotPolls:
         """
         pieces = []
         for log in [log for log, due in self._due.items() if due <= self._pace.clock()]:
-            task = SnapshotTask(log, self._period_s(log))
+            every_s = self._pace.between_polls_s(log.of)
+            period_s = max(1, round(every_s)) if self._patient else None
             try:
-                document, piece = task.ask(self._client)
+                document, piece = SnapshotTask(log, period_s).ask(self._client)
             except KeyRefusedError:
                 raise
             except (PlanRefusedError, NotFoundError) as error:
@@ -307,16 +305,7 @@ class SnapshotPolls:
                 self.answered += 1
                 self.documents[log.of] = document.decode()
                 pieces.append(piece)
-            self._put_off(log)
+            passed = int((self._pace.clock() - self._due[log]) // every_s)
+            self.missed += passed  # those that were due meanwhile
+            self._due[log] += (passed + 1) * every_s
         return pieces
-
-    def _period_s(self, log: SnapshotLog) -> int | None:
-        """Return after how many whole seconds the next one is due, None for never."""
-        return max(1, round(self._pace.between_polls_s(log.of))) if self._patient else None
-
-    def _put_off(self, log: SnapshotLog) -> None:
-        """Set the next due time. Those that have passed meanwhile were missed."""
-        every_s, now = self._pace.between_polls_s(log.of), self._pace.clock()
-        passed = int((now - self._due[log]) // every_s)
-        self.missed += passed
-        self._due[log] += (passed + 1) * every_s

@@ -99,7 +99,9 @@ def plan(
         answered = [] if again else _answered(profile, stream, known, edge)
         parts = [part for window in asked for part in to_ask(window, answered, edge)]
         tasks += _tasks(profile, stream, parts, known, edge, keeps_pages=keeps_pages)
-        if lost := difference(_beyond(asked, edge), known.answered):
+        oldest = edge.reachable_from
+        beyond = [] if oldest is None else [(each.start, min(oldest, each.end)) for each in asked]
+        if lost := difference(beyond, known.answered):
             unrecoverable[stream] = lost
     return LoadPlan(by_deadline(tasks), unrecoverable)
 
@@ -128,16 +130,15 @@ def _tasks(
     """Return the tasks that ask for parts of a trajectory or an event log."""
     if isinstance(stream, EventLog):
         longest_s = min(_DAY_S, profile.events[stream.family].window_s - 1)
-        windows = [window for part in parts for window in _windows(part, longest_s)]
+        windows = [  # which end at midnight if the part is long
+            window
+            for part in parts
+            for window in ([part] if part.length_s <= longest_s else split(part, longest_s))
+        ]
         return [LogTask(stream, window, edge, known.answered) for window in windows]
     assert isinstance(stream, Trajectory), "there are three kinds of streams"
     rows = profile.histories[stream.family].limit
     return [TrajectoryTask(stream, part, edge, rows, known.answered, keeps_pages) for part in parts]
-
-
-def _windows(part: Interval, longest_s: int) -> list[Interval]:
-    """Split a part of a log into windows, which end at midnight if it is long."""
-    return [part] if part.length_s <= longest_s else split(part, longest_s)
 
 
 def edge_of(profile: Profile, stream: Stream, known: Ledger, clock: ClockReading) -> Edge:
@@ -158,11 +159,3 @@ def edge_of(profile: Profile, stream: Stream, known: Ledger, clock: ClockReading
         edge = replace(edge, delay_s=route.delay_s, settle_s=route.settle_s)
         return replace(edge, retention_s=route.retention_s, step_s=before.step_s)
     return edge
-
-
-def _beyond(windows: Iterable[Interval], edge: Edge) -> list[tuple[int, int]]:
-    """Return the parts of the windows that the plan no longer reaches."""
-    oldest = edge.reachable_from
-    if oldest is None:
-        return []
-    return [(window.start, min(oldest, window.end)) for window in windows]

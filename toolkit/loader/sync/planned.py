@@ -449,15 +449,8 @@ def _leaving(known: Ledger, edge: Edge, held: Expected, window: Interval) -> dic
 
 def _intervals(tasks: Sequence[tuple[Task, Estimate]]) -> pl.DataFrame:
     """Return a row for each task in the order of loading."""
-    schema = {
-        "stream": pl.String,
-        "start_ts": pl.Int64,
-        "end_ts": pl.Int64,
-        "rows": pl.Int64,
-        "requests": pl.Int64,
-        "bound": pl.String,
-        "deadline": pl.Int64,
-    }
+    names = ("stream", "start_ts", "end_ts", "rows", "requests", "bound")
+    schema = {name: PLANNED[name] for name in names} | {"deadline": pl.Int64}
     rows = [
         (
             task.stream.key,

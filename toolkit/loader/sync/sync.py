@@ -64,12 +64,8 @@ _FAILED_STREAMS = 3
 _LOOK_S = 0.5  # a wait without an end would not hear Ctrl-C: polars sets the signal so
 
 
-@dataclass(frozen=True, slots=True)
-class _RefusedStream:
-    """A stream that the service refused, and how."""
-
-    stream: Stream
-    error: ServiceError
+_Arrived = Piece | tuple[Stream, ServiceError] | BaseException | None
+"""What workers hand over: a piece, a stream with its refusal, an error, None at their end."""
 
 
 class Run:
@@ -106,9 +102,7 @@ class Run:
         self._answered_s = 0
         self._rows = 0
         self._on_progress = on_progress
-        self._arrived: queue.Queue[Piece | _RefusedStream | BaseException | None] = queue.Queue(
-            _WAITING_PIECES
-        )
+        self._arrived: queue.Queue[_Arrived] = queue.Queue(_WAITING_PIECES)
         self._stop = threading.Event()
         self._batch = Batch()
         self._in_batch = Counter[str]()
@@ -153,9 +147,9 @@ class Run:
         except OF_ALL:
             raise
         except ServiceError as error:
-            self._hand_over(_RefusedStream(task.stream, error))
+            self._hand_over((task.stream, error))
 
-    def _hand_over(self, item: Piece | _RefusedStream | BaseException | None) -> None:
+    def _hand_over(self, item: _Arrived) -> None:
         while not self._stop.is_set():
             try:
                 self._arrived.put(item, timeout=0.1)
@@ -175,18 +169,18 @@ class Run:
                 workers -= 1
             elif isinstance(item, BaseException):
                 raise item
-            elif isinstance(item, _RefusedStream):
-                self._keep_refusal(item)
+            elif isinstance(item, tuple):
+                self._keep_refusal(*item)
             else:
                 self._failed_in_a_row = 0
                 self._take(item)
 
-    def _keep_refusal(self, refused: _RefusedStream) -> None:
-        if isinstance(refused.error, UnavailableError):
+    def _keep_refusal(self, stream: Stream, error: ServiceError) -> None:
+        if isinstance(error, UnavailableError):
             self._failed_in_a_row += 1
         if self._failed_in_a_row == _FAILED_STREAMS:
-            raise refused.error
-        self.refused.setdefault(refused.stream, refused.error)
+            raise error
+        self.refused.setdefault(stream, error)
 
     def _take(self, piece: Piece) -> None:
         if not self._in_batch:
@@ -264,7 +258,9 @@ def sync(
     """
     started, sent_before = time.monotonic(), client.requests
     checked_workers(workers)
-    window, streams = Interval.checked(*window), _asked_for(streams)
+    window = Interval.checked(*window)
+    asked = (each.log if isinstance(each, SnapshotTrajectory) else each for each in streams)
+    streams = list(dict.fromkeys(asked))
     profile, served_at = client.discover(), client.served_at()
     writer = StoreWriter(store, pages_days=pages_days)
     source = bound_source(client, writer)
@@ -349,12 +345,6 @@ def prepare(
     return Prepared(planned, clock, refused, findings)
 
 
-def _asked_for(streams: Iterable[Stream]) -> list[Stream]:
-    """Return what the service is asked for, each once: for a series its snapshot."""
-    asked = (each.log if isinstance(each, SnapshotTrajectory) else each for each in streams)
-    return list(dict.fromkeys(asked))
-
-
 def _with_end(window: Interval) -> Interval:
     return Interval(window.start, window.end + 1)
 
@@ -368,7 +358,11 @@ def refused_by_plan(
     held = ranks.get(allowance.plan.lower()) if allowance else None
     refused: dict[Stream, ServiceError] = {}
     for stream in streams:
-        route = _route(profile, stream)
+        route: HistoryRoute | EventRoute | None = None
+        if isinstance(stream, Trajectory):
+            route = profile.histories[stream.family]
+        elif isinstance(stream, EventLog):
+            route = profile.events[stream.family]
         needed = ranks.get(route.minimum_plan or "") if route else None
         if allowance and route and held is not None and needed is not None and held < needed:
             refused[stream] = PlanRefusedError(
@@ -376,12 +370,6 @@ def refused_by_plan(
                 f"{route.minimum_plan}; it was not asked for"
             )
     return refused
-
-
-def _route(profile: Profile, stream: Stream) -> HistoryRoute | EventRoute | None:
-    if isinstance(stream, Trajectory):
-        return profile.histories[stream.family]
-    return profile.events[stream.family] if isinstance(stream, EventLog) else None
 
 
 def checked_workers(workers: int) -> None:

@@ -80,8 +80,26 @@ class _Beginning:
     lost: tuple[LostStretch, ...] = ()
 
 
+class _OfStretch:
+    """What tasks of a stretch have in common."""
+
+    __slots__ = ()
+    stretch: Interval
+    edge: Edge
+
+    @property
+    def asked_s(self) -> int:
+        """Seconds of the stretch."""
+        return self.stretch.length_s
+
+    @property
+    def deadline(self) -> int | None:
+        """When its oldest second leaves the archive. See `Edge.leaves_at`."""
+        return self.edge.leaves_at(self.stretch.start)
+
+
 @dataclass(slots=True)
-class TrajectoryTask:
+class TrajectoryTask(_OfStretch):
     """A stretch of a trajectory, asked for from its newest page on.
 
     Once its first page shows how much time a page has, what is older than a few more pages is left
@@ -103,16 +121,6 @@ class TrajectoryTask:
         # A load of few rows: two of them beside a hole are not a new spacing.
         if self.edge.step_s:
             self.steps[self.edge.step_s] += 1
-
-    @property
-    def asked_s(self) -> int:
-        """Seconds of the stretch."""
-        return self.stretch.length_s
-
-    @property
-    def deadline(self) -> int | None:
-        """When its oldest second leaves the archive. See `Edge.leaves_at`."""
-        return self.edge.leaves_at(self.stretch.start)
 
     def fetch(self, client: Client) -> Iterator[Piece]:
         """Ask for the stretch. Each page answers for the part of it that it completes."""
@@ -198,23 +206,13 @@ class TrajectoryTask:
 
 
 @dataclass(frozen=True, slots=True)
-class LogTask:
+class LogTask(_OfStretch):
     """One window of an event log, to be paged to its end. ``before`` as of a trajectory."""
 
     stream: EventLog
     stretch: Interval
     edge: Edge
     before: Sequence[Interval] = ()
-
-    @property
-    def asked_s(self) -> int:
-        """Seconds of the window."""
-        return self.stretch.length_s
-
-    @property
-    def deadline(self) -> int | None:
-        """When its oldest second leaves the archive. See `Edge.leaves_at`."""
-        return self.edge.leaves_at(self.stretch.start)
 
     def fetch(self, client: Client) -> Iterator[Piece]:
         """Ask for the window. Its last page answers for all of it."""

@@ -381,10 +381,6 @@ def _may_share(one: FieldRule, other: FieldRule) -> bool:
 
 
 def _mixes(template: str) -> bool:
-    """Check for a template of both the trajectory and the page.
-
-    >>> _mixes("{symbol}/{limit}"), _mixes("{symbol}|{exchange}")
-    (True, False)
-    """
+    """Check for a template of both the trajectory and the page."""
     names = set(placeholders(template))
     return bool(names & {*OF_PAGE}) and bool(names - {*OF_PAGE})

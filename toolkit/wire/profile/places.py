@@ -14,13 +14,13 @@ from __future__ import annotations
 import functools
 import itertools
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import msgspec
 
-from toolkit.wire.exchange import HEADER, UNREADABLE, Response
+from toolkit.wire.exchange import HEADER, UNREADABLE, Response, decoded
 
 WHOLE = "[]"
 """The place of rows that are the answer itself."""
@@ -80,10 +80,7 @@ def text_at(body: bytes, place: str) -> str:
     >>> text_at(b'{"fault": {"why": "no such pair"}}', "fault.why")
     'no such pair'
     """
-    try:
-        found = value_at(msgspec.json.decode(body), place) if place else None
-    except UNREADABLE:
-        return ""
+    found = value_at(decoded(body), place) if place else None
     return found if isinstance(found, str) else ""
 
 
@@ -134,15 +131,13 @@ def leaves(value: object, prefix: str = "", deepest: int = 50) -> dict[str, Any]
     >>> leaves({"px": {"last": 3}, "t": 60}), leaves([60, 3])
     ({'px.last': 3, 't': 60}, {'[0]': 60, '[1]': 3})
     """
-    found: dict[str, Any] = {}
-    if isinstance(value, dict):
-        parts = {f"{prefix}.{name}" if prefix else name: each for name, each in value.items()}
-    elif isinstance(value, list):
-        parts = {f"{prefix}[{at}]": each for at, each in enumerate(value)}
-    else:
+    if not isinstance(value, dict | list):
         return {prefix: value}
-    for place, each in parts.items():
+    found: dict[str, Any] = {}
+    above = f"{prefix}." if prefix and isinstance(value, dict) else prefix
+    for name, each in values_of(value).items():
         opens = deepest and each and isinstance(each, dict | list)
+        place = f"{above}{name}"
         found |= leaves(each, place, deepest - 1) if opens else {place: each}
     return found
 
@@ -181,16 +176,18 @@ def flat_answer(
             top[place] = _header(answer, place.removeprefix(HEADER))
         elif place not in top and not is_plain(place):
             taken: _Parts = {}
-            rest = _taken(msgspec.Raw(msgspec.json.encode(top)), _tree([place]), taken)
+            rest = _taken(msgspec.Raw(msgspec.json.encode(top)), _tree((place,)), taken)
             top = (None if rest is None else _parts(rest)) or {}
             top |= taken
     if items in top and rows in ("columns", "keyed") and bytes(top[items])[:1] == b"{":
-        top = _beside(top[items], beside) | top if items == WHOLE else top
+        if items == WHOLE:  # what is beside the rows is in their own object
+            parts = _parts(top[items]) or {}
+            top = {place: parts[place] for place in beside if place in parts} | top
         top[items] = (_of_columns if rows == "columns" else _of_names)(top[items], beside)
     if items in top and rows == "table":
         top[items] = _of_table(top[items])
     if items in top and bytes(top[items])[:1] == b"[":
-        top[items] = _flat_rows(top[items], _tree(fields))
+        top[items] = _flat_rows(top[items], _tree(tuple(fields)))
     return Response(answer.status, answer.headers, msgspec.json.encode(top), answer.url)
 
 
@@ -223,12 +220,6 @@ def with_rows(body: bytes, place: str, wanted: Sequence[bool]) -> bytes:
         return body
     before, after = body.split(found)
     return b"%b[%b]%b" % (before, b",".join(map(bytes, itertools.compress(rows, wanted))), after)
-
-
-def _beside(items: msgspec.Raw, beside: Sequence[str]) -> _Parts:
-    """Return values beside rows in their own object."""
-    parts = _parts(items) or {}
-    return {place: parts[place] for place in beside if place in parts}
 
 
 def _of_columns(items: msgspec.Raw, beside: Sequence[str]) -> msgspec.Raw:
@@ -311,12 +302,8 @@ def _taken(raw: msgspec.Raw, tree: Mapping[str, Any], taken: _Parts) -> msgspec.
     return msgspec.Raw(msgspec.json.encode(parts)) if parts else None
 
 
-def _tree(places: Iterable[str]) -> dict[str, Any]:
-    return _tree_of(tuple(places))
-
-
 @functools.lru_cache(maxsize=64)
-def _tree_of(places: tuple[str, ...]) -> dict[str, Any]:
+def _tree(places: tuple[str, ...]) -> dict[str, Any]:
     """Return the places as a tree of steps. Each ends with its own name."""
     tree: dict[str, Any] = {}
     for place in places:
@@ -333,8 +320,5 @@ def _header(answer: Response, name: str) -> msgspec.Raw:
     said = answer.headers.get(name.lower())
     if said is None or not said.strip():
         return msgspec.Raw(b"null")
-    try:
-        msgspec.json.decode(said, type=int | float)
-    except UNREADABLE:
-        return msgspec.Raw(msgspec.json.encode(said))
-    return msgspec.Raw(said.strip().encode())
+    number = decoded(said, int | float) is not None
+    return msgspec.Raw(said.strip().encode() if number else msgspec.json.encode(said))

@@ -68,7 +68,12 @@ def is_reversed(described: Mapping[str, Any], column: str) -> bool | None:
     for sentence in sentences:
         if isinstance(sentence, str) and sentence.strip():
             text = " ".join(sentence.lower().split())
-            votes |= _of_rates(text) if column in _RATES else _of_legs(text)
+            if column in _RATES:
+                votes |= {
+                    (who == "long") != (does == "pay") for who, does in _PAYMENT.findall(text)
+                }
+            else:
+                votes |= _of_legs(text)
             if _OTHER_WAY.search(text):
                 votes |= {True, False}  # a sentence turned round is not read
     return votes.pop() if len(votes) == 1 else None
@@ -83,11 +88,6 @@ def _of_legs(text: str) -> set[bool]:
             votes.add((first == "buy") != (word in _BELOW))
     votes |= {first == "buy" for first, second in _FORMULA.findall(text) if first != second}
     return votes
-
-
-def _of_rates(text: str) -> set[bool]:
-    """Return a text's sign by who pays: True if reversed, both if unclear."""
-    return {(who == "long") != (what == "pay") for who, what in _PAYMENT.findall(text)}
 
 
 def declared_key(

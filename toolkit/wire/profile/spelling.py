@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from toolkit.errors import InputError
-from toolkit.market import Leg, Market, Symbol, Trajectory, unit_factor
+from toolkit.market import Leg, Market, Trajectory, unit_factor
 
 _PLACEHOLDER = re.compile(r"\{([a-z_.]+)\}")
 
@@ -118,10 +118,15 @@ class Spelling:
     def values(self, trajectory: Trajectory) -> dict[str, str]:
         """Return the service's words for the parts of a trajectory, by placeholder."""
         symbol = trajectory.symbol
-        found = {"symbol": self._symbol(symbol), "base": symbol.base, "quote": symbol.quote}
+        found = {"base": symbol.base, "quote": symbol.quote}
+        theirs = filled(self.symbol, found)
+        cased = theirs.lower() if self.symbol_case == "lower" else theirs
+        found = {"symbol": self.symbols.get(str(symbol)) or cased, **found}
         sides = [""] if len(trajectory.legs) == 1 else ["buy.", "sell."]
         for side, leg in zip(sides, trajectory.legs, strict=True):
-            found[f"{side}exchange"] = self._exchange(leg.exchange)
+            exchange = leg.exchange
+            cased = exchange.lower() if self.exchange_case == "lower" else exchange
+            found[f"{side}exchange"] = self.exchanges.get(exchange, cased)
             found[f"{side}market"] = self.markets.get(leg.market.value, leg.market.value)
         return found
 
@@ -188,16 +193,6 @@ class Spelling:
                 except ValueError:
                     return False
         return True
-
-    def _symbol(self, symbol: Symbol) -> str:
-        if known := self.symbols.get(str(symbol)):
-            return known
-        theirs = filled(self.symbol, {"base": symbol.base, "quote": symbol.quote})
-        return theirs.lower() if self.symbol_case == "lower" else theirs
-
-    def _exchange(self, exchange: str) -> str:
-        cased = exchange.lower() if self.exchange_case == "lower" else exchange
-        return self.exchanges.get(exchange, cased)
 
 
 def _known(names: Mapping[str, str], text: str) -> str:

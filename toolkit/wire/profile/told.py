@@ -33,7 +33,7 @@ from typing import Any
 
 import msgspec
 
-from toolkit.wire.exchange import HEADER, SPENT, UNREADABLE, Response
+from toolkit.wire.exchange import HEADER, SPENT, UNREADABLE, Response, decoded
 from toolkit.wire.message import bare, code_of, message_of
 from toolkit.wire.profile.places import value_at
 
@@ -132,12 +132,7 @@ def _at(answer: Response, place: str) -> object:
 
 
 def _small(answer: Response) -> dict[str, Any]:
-    if len(answer.body) > _LARGEST:
-        return {}
-    try:
-        said = msgspec.json.decode(answer.body)
-    except UNREADABLE:
-        return {}
+    said = decoded(answer.body) if len(answer.body) <= _LARGEST else None
     return said if isinstance(said, dict) else {}
 
 

@@ -14,6 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 import msgspec
@@ -22,7 +23,7 @@ import numpy as np
 from toolkit.cards import counted
 from toolkit.errors import WireError
 from toolkit.foreign import plain
-from toolkit.wire.exchange import UNREADABLE, Response
+from toolkit.wire.exchange import UNREADABLE, Response, decoded
 from toolkit.wire.findings import Finding
 from toolkit.wire.rows.body import occurrences
 
@@ -115,7 +116,7 @@ def _mended(body: bytes, path: str) -> tuple[bytes, list[Finding]]:
                 return match[0]
             found.append(Finding("not_json", where, f"{match[0].decode():.40}"))
             return b"null"
-        said = _text(text)
+        said = decoded(text, str)
         name = text[1:-1].decode(errors="replace") if said is None else said
         if colon is not None:
             where = f"{path}.{plain(name, 80)}"
@@ -125,13 +126,6 @@ def _mended(body: bytes, path: str) -> tuple[bytes, list[Finding]]:
         return b"null" if colon is None else msgspec.json.encode(name) + colon
 
     return _TOKEN.sub(token, body), found
-
-
-def _text(quoted: bytes) -> str | None:
-    try:
-        return msgspec.json.decode(quoted, type=str)
-    except UNREADABLE:
-        return None
 
 
 _BEFORE_COLON = np.isin(np.arange(256), list(b'" \t\r\n'))
@@ -161,14 +155,10 @@ def doubled_in_page(
     ['/p.items', '/p.ts']
     """
     others = [bytes(raw) for raw in parts.values() if raw is not rows]
-    for count in (_colons, _after_names):
+    for count in (partial(occurrences, mark=b":"), _after_names):
         if count(body) == fields + len(parts) + sum(map(count, others)):
             return []
     return _findings([body], path)
-
-
-def _colons(body: bytes) -> int:
-    return occurrences(body, b":")
 
 
 def _after_names(body: bytes) -> int:

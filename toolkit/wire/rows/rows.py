@@ -24,7 +24,7 @@ from toolkit.intervals import Interval
 from toolkit.market import Family, Trajectory, format_ts
 from toolkit.tables import SERIES
 from toolkit.wire.agreement import disagreements
-from toolkit.wire.exchange import NO_CONTENT, UNREADABLE, Response, saying
+from toolkit.wire.exchange import NO_CONTENT, UNREADABLE, Response, decoded, saying
 from toolkit.wire.findings import Finding, LostStretch, read_lost
 from toolkit.wire.profile.history_route import FieldRule, HistoryRoute
 from toolkit.wire.profile.spelling import filled, iso_ms
@@ -233,10 +233,7 @@ def _check_trajectory(
 
 
 def _text(raw: msgspec.Raw | None) -> str | None:
-    try:
-        return None if raw is None else msgspec.json.decode(raw, type=str)
-    except UNREADABLE:
-        return None
+    return None if raw is None else decoded(raw, str)
 
 
 def _bare(name: str) -> str:

@@ -18,28 +18,18 @@ from toolkit.errors import InputError
 from toolkit.foreign import is_name
 from toolkit.market import EventFamily, Leg, SnapshotKind, SnapshotTrajectory, Symbol
 from toolkit.tables import SNAPSHOT_SERIES
-from toolkit.wire.exchange import UNREADABLE
+from toolkit.wire.exchange import UNREADABLE, decoded
 from toolkit.wire.findings import Finding
 
+_LEG_OF = ("exchange", "market")
 ITEM_FIELDS: dict[str, dict[str, type]] = {
     "symbols": {"symbol": str, "venues": list},
-    "spread": {
-        "symbol": str,
-        "buy_exchange": str,
-        "buy_market": str,
-        "sell_exchange": str,
-        "sell_market": str,
-        "spread_pct": float,
-        "opened_at": int,
-    },
-    "funding": {
-        "symbol": str,
-        "exchange": str,
-        "market": str,
-        "rate": float,
-        "interval_hours": float,
-        "next_funding_time": int,
-    },
+    "spread": dict.fromkeys(
+        ("symbol", *(f"{side}_{part}" for side in ("buy", "sell") for part in _LEG_OF)), str
+    )
+    | {"spread_pct": float, "opened_at": int},
+    "funding": dict.fromkeys(("symbol", *_LEG_OF), str)
+    | {"rate": float, "interval_hours": float, "next_funding_time": int},
 }
 """The fields of an item, by kind of snapshot. Of the activity see `activity_of_day`."""
 
@@ -118,11 +108,7 @@ def activity_of_day(document: str | bytes) -> dict[EventFamily, int] | None:
     >>> activity_of_day('{"windows": []}') is None
     True
     """
-    try:
-        answer = msgspec.json.decode(document, type=dict[str, Any])
-    except UNREADABLE:
-        return None
-    windows = answer.get("windows")
+    windows = (decoded(document, dict[str, Any]) or {}).get("windows")
     for window in windows if isinstance(windows, list) else []:
         if isinstance(window, dict) and window.get("window_s") == _DAY_S:
             counts = {family: window.get(family.value) for family in EventFamily}
@@ -238,10 +224,11 @@ def _rows(
     fields: list[str] | None = None
     left: list[tuple[int, object]] = []
     faults = Counter[str]()
-    known = {*_names(kind), *_COLUMNS[kind]}
+    names = ["symbol", *(f"{side}{part}" for side in SNAPSHOT_SIDES[kind] for part in _LEG_OF)]
+    known = {*names, *_COLUMNS[kind], *(["spread_type"] if kind is SnapshotKind.SPREAD else [])}
     for place, item in enumerate(items):
         found = item_faults(kind, item)
-        stream = _stream(kind, *_named(kind, item)) if isinstance(item, dict) else None
+        stream = _stream(kind, *_texts(item, names)) if isinstance(item, dict) else None
         if not found and stream is None:
             found = ["legs that are none"]
         elif stream in rows:
@@ -268,7 +255,8 @@ def _row(
 ) -> SnapshotRow:
     values = {name: _exact(item.get(name), held) for name, held in _COLUMNS[kind].items()}
     given = _given(kind, stream, values, fields)
-    extra = {n: v for n, v in item.items() if n not in given or not _same(given[n], v)}
+    fits = {n for n, v in item.items() if n in given and given[n] == v and type(v) is not bool}
+    extra = {name: value for name, value in item.items() if name not in fits}
     return SnapshotRow(
         stream, place, values, msgspec.json.encode(extra).decode() if extra else None
     )
@@ -312,16 +300,9 @@ def _given(
     return {name: known[name] for name in fields}
 
 
-def _names(kind: SnapshotKind) -> list[str]:
-    legs = [f"{side}{what}" for side in SNAPSHOT_SIDES[kind] for what in ("exchange", "market")]
-    return ["symbol", *legs, *(["spread_type"] if kind is SnapshotKind.SPREAD else [])]
-
-
-def _named(kind: SnapshotKind, item: Mapping[str, Any]) -> tuple[object, ...]:
-    legs = [f"{side}{what}" for side in SNAPSHOT_SIDES[kind] for what in ("exchange", "market")]
-    return tuple(
-        value if isinstance(value := item.get(name), str) else None for name in ("symbol", *legs)
-    )
+def _texts(item: Mapping[str, Any], names: Sequence[str]) -> list[str | None]:
+    """Return the texts under these names, None for another value: of a list there is no hash."""
+    return [value if isinstance(value := item.get(name), str) else None for name in names]
 
 
 @functools.lru_cache(maxsize=4096)
@@ -346,10 +327,6 @@ def _exact(value: object, held: type) -> float | int | None:
         return float(value) if float(value) == value else None
     except OverflowError:
         return None
-
-
-def _same(given: object, sent: object) -> bool:
-    return given == sent and not isinstance(sent, bool)
 
 
 def _findings(kind: SnapshotKind, faults: Mapping[str, int]) -> dict[Finding, int]:
