@@ -266,20 +266,6 @@ def ran(tmp_path: Path, *fenced: str) -> int:
     return run(blocks(page), tmp_path)
 
 
-@pytest.mark.slow
-def test_a_terminal_keeps_directory_variables_and_background_processes(tmp_path: Path) -> None:
-    pid = tmp_path / "pid"
-    made = ran(
-        tmp_path,
-        "sh mkdir deep && cd deep && export RAIL_DEPTH=3",
-        f"sh sleep 600 &\necho $! > {pid}",
-        f"console $ basename $PWD; echo $RAIL_DEPTH \\\n  rows\ndeep\n3 ...\n$ kill -0 `cat {pid}`",
-    )
-    assert made == 3
-    with pytest.raises(ProcessLookupError):
-        os.kill(int(pid.read_text()), 0)
-
-
 @pytest.mark.parametrize(
     ("block", "message"),
     [

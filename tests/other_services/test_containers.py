@@ -233,10 +233,7 @@ def test_a_path_names_the_trajectory(named: str) -> None:
     joined = '[spelling]\nsymbol = "{base}{quote}"\n' if "joined" in named else ""
     service = Shaped(lambda rows: {"items": list(rows)}, path=path)
     file = PRICES.replace('"/p"', f'"{template}"') + joined
-    with (
-        serving(service) as base_url,
-        Client(base_url, API_KEY, profile=users(file)) as client,
-    ):
+    with serving(service) as base_url, Client(base_url, API_KEY, profile=users(file)) as client:
         found = pl.concat([page.frame for page in client.pages(PRICE, WHOLE)])
         assert client.requests.history > 4
     assert found["ts"].to_list() == [row["t"] for row in ROWS]
@@ -272,10 +269,7 @@ def test_documents_by_id_or_on_lines_have_the_last_of_their_states(rows) -> None
         paths.ts = ["at"]
         paths.lifecycle = ["states[-1].name"]
         """
-    with (
-        serving(service) as base_url,
-        Client(base_url, API_KEY, profile=users(file)) as client,
-    ):
+    with serving(service) as base_url, Client(base_url, API_KEY, profile=users(file)) as client:
         found = pl.concat([page.frame for page in client.event_pages("splash", WHOLE)])
     states = ["closed" if n % 2 else "open" for n in range(1, 9)]
     assert found.select("event_id", "lifecycle").rows() == list(zip(log, states, strict=True))

@@ -111,12 +111,7 @@ def _of_trajectories(analysis: Analysis) -> Callable[..., None]:
         net_of: CostOptions | None = None,
         **typed: Any,
     ) -> None:
-        from toolkit.workspace.answers import (  # noqa: PLC0415 - a help needs none of it
-            NO_COSTS,
-            OF_SETTLEMENTS,
-            SeriesAnswer,
-            no_rows,
-        )
+        from toolkit.workspace.answers import NO_COSTS, OF_SETTLEMENTS, SeriesAnswer, no_rows  # noqa: PLC0415 - a help needs none of it
 
         joining = None if pairs is None else pairs.joining()
         options = read_options(analysis, typed)

@@ -14,35 +14,14 @@ import polars as pl
 from toolkit.cards import duration, some
 from toolkit.client import Client
 from toolkit.client.stream import upgrade
-from toolkit.errors import (
-    InputError,
-    MissingExtraError,
-    ServiceError,
-)
-from toolkit.market import (
-    EventLog,
-    Plan,
-    Source,
-    Stream,
-    Trajectory,
-    format_ts,
-)
+from toolkit.errors import InputError, MissingExtraError, ServiceError
+from toolkit.market import EventLog, Plan, Source, Stream, Trajectory, format_ts
 from toolkit.wire.doctor.draft import ProfileDraft
-from toolkit.wire.exchange import (
-    SPENT,
-    Failure,
-    Request,
-    Response,
-    http_date_ts,
-    refusal,
-)
+from toolkit.wire.exchange import SPENT, Failure, Request, Response, http_date_ts, refusal
 from toolkit.wire.profile.profile import Profile
 from toolkit.wire.quota import Allowance
 from toolkit.wire.secrets import Secret
-from toolkit.wire.survey import (
-    ShownField,
-    guessed,
-)
+from toolkit.wire.survey import ShownField, guessed
 from toolkit.workspace.routes import (
     NAME_IN_PROFILE,
     Check,

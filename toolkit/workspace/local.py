@@ -235,14 +235,7 @@ def serve_local(
     arguments.
     """
     with needs_extra("service"):
-        from toolkit.service import (  # noqa: PLC0415 - see above
-            Clock,
-            Config,
-            Replay,
-            Simulated,
-            WebhookSettings,
-            serve,
-        )
+        from toolkit.service import Clock, Config, Replay, Simulated, WebhookSettings, serve  # noqa: PLC0415 - see above
 
     for name, given in (("replay", replay), ("seed", seed), ("now", now)):
         if exchanges is not None and given is not None:

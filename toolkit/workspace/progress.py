@@ -82,10 +82,7 @@ def _lines(title: str) -> Callable[[Advance], None]:
 
 @contextlib.contextmanager
 def _on_terminal(title: str) -> Iterator[Watch]:
-    from rich.progress import (  # noqa: PLC0415 - only where a terminal watches
-        BarColumn,
-        TextColumn,
-    )
+    from rich.progress import BarColumn, TextColumn  # noqa: PLC0415 - only where a terminal watches
     from rich.progress import Progress as Bar  # noqa: PLC0415 - only where a terminal watches
 
     from toolkit.show.terminal import Terminal  # noqa: PLC0415 - it imports rich

@@ -132,14 +132,6 @@ def test_streams_are_judged_each_by_its_own_rows_and_step() -> None:
     assert marks.select("subject", "ts").rows() == [("hours", 3_600), ("hours", 7_200)]
 
 
-def test_a_time_without_rows_is_no_time_above() -> None:
-    rule = rule_of(10.0, 8.0, 300)
-    whole = pl.DataFrame({"stream": "s", "ts": range(0, 420, 60), "value": 20.0})
-    assert level_marks(whole, rule, {"s": 90.0})["ts"].to_list() == [300, 360]
-    with_gap = whole.filter(~pl.col("ts").is_in([120]))
-    assert level_marks(with_gap, rule, {"s": 90.0}).is_empty()
-
-
 def test_nothing_gives_no_marks() -> None:
     empty = pl.DataFrame(schema={"stream": pl.String, "ts": pl.Int64, "value": pl.Float64})
     assert level_marks(empty, rule_of(1, 1, 0), {}).schema == MARKS

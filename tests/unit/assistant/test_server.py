@@ -93,15 +93,14 @@ def test_a_figure_is_a_resource_for_the_user(client: httpx.Client) -> None:
     assert json.loads(figure["resource"]["text"])["layout"]["title"]["text"]
 
 
-def test_what_the_toolkit_refuses_is_a_tool_error_of_one_line(client: httpx.Client) -> None:
+def test_a_refusal_is_a_tool_error_of_one_line_that_keeps_what_is_nearest(
+    client: httpx.Client,
+) -> None:
     found = called(client, "summary", stream="BTC_USDT:NOWHERE.spot")["result"]
     assert found["isError"]
     (words,) = found["content"]
     assert "BTC_USDT:NOWHERE.spot is not held" in words["text"]
     assert "\n" not in words["text"]
-
-
-def test_a_long_refusal_keeps_what_is_nearest(client: httpx.Client) -> None:
     found = called(client, "screen", where="half_lif_s < 60")["result"]
     assert "; nearest: half_life_s;" in found["content"][0]["text"]
 

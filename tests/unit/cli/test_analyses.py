@@ -127,15 +127,6 @@ def test_what_makes_no_pair_is_one_line(
     assert re.search(line, refused(rail("stats", "spread", *asked, "--store", str(priced))))
 
 
-@pytest.mark.usefixtures("held")
-def test_one_trajectory_is_a_list_and_a_condition_chooses_rows(rail: Rail) -> None:
-    listed = rail("stats", "time-to-close", PAIR.key, "--enter-bps", "2", "--exit-bps", "1").stdout
-    assert "median time to close" in listed
-    chosen = rail("stats", "hour-of-week", "--where", "weeks >= 1")
-    assert "156 of 168 rows" not in chosen.stdout
-    assert "12 of 168 rows shown" in chosen.stdout
-
-
 EPISODES = ("stats", "episodes", PAIR.key, "--enter-bps")
 
 

@@ -70,13 +70,6 @@ def test_one_log_alone_has_nothing_to_come_together_with_and_that_is_said(
     assert "of one log, with nothing to come together with; `rail sync" in done.stdout
 
 
-@pytest.mark.usefixtures("held")
-def test_a_table_says_what_few_shifts_cannot_tell(rail: Rail) -> None:
-    shown = rail("events", "together", columns=240)
-    assert shown.returncode == 0
-    assert "expected" in shown.stdout
-
-
 def test_open_events_are_listed_and_nothing_is_stored(rail: Rail, service: str) -> None:
     done = rail("events", "open", "spread", "--back", "2h", "--format", "json", base_url=service)
     rows = [json.loads(line) for line in done.stdout.splitlines()]

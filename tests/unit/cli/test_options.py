@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from toolkit.cli.options import StoredWindow, window
-from toolkit.errors import InputError
+from toolkit.cli.options import window
 from toolkit.intervals import Interval
 
 WEEK = Interval(1_793_145_600, 1_793_750_400)
@@ -34,32 +33,3 @@ def test_a_time_that_is_given_takes_the_place_of_the_defaults(
     start: str | None, end: str | None, expected: Interval
 ) -> None:
     assert asked(start, end) == expected
-
-
-@pytest.mark.parametrize(
-    ("start", "end", "named"),
-    [
-        ("last week", None, "--start"),
-        ("7d", "2026-11-02", "--start"),
-        (None, "noon", "--end"),
-        ("2026-11-03", "2026-11-02", "end"),
-    ],
-)
-def test_a_time_that_cannot_be_read_or_runs_backwards_is_refused(
-    start: str | None, end: str | None, named: str
-) -> None:
-    with pytest.raises(InputError, match=named):
-        asked(start, end)
-
-
-@pytest.mark.parametrize("start", [None, "7d", "today", "2026-11-01"])
-def test_times_that_can_be_read_are_found_so_before_anything_is_asked(start: str | None) -> None:
-    StoredWindow(start).check()
-
-
-@pytest.mark.parametrize(("start", "end"), [("noon", None), (None, "7d"), ("2026-02", "2026-01")])
-def test_times_that_cannot_are_refused_before_anything_is_asked(
-    start: str | None, end: str | None
-) -> None:
-    with pytest.raises(InputError):
-        StoredWindow(start, end).check()

@@ -201,6 +201,9 @@ PLACES: Mistakes = [
     ("store publications nowhere", ("nothing is published in nowhere",)),
     ("serve --replay none", ("there is no such file",)),
     ("serve --port 0 --owners none.toml", ("none.toml",)),
+    ("status --store other/manifest.json", ("not a manifest of published data",)),
+    ("import vendor.csv", ("--stream",)),
+    ("import vendor.csv --stream BTC_USD:VENDOR.spot --map price", ("ours=theirs",)),
 ]
 
 SERVERS: Mistakes = [
@@ -224,10 +227,7 @@ SERVERS: Mistakes = [
     ("serve --save a.jsonl", ("--save: 'a.jsonl'", "one with --check-exchanges")),
     *((f"{DASHED} --port {port}", ("a free port",)) for port in ("-1", "65536")),
     *(
-        (
-            f"{command} --host {host}",
-            ("an address of this machine alone; or add --share",),
-        )
+        (f"{command} --host {host}", ("an address of this machine alone; or add --share",))
         for command, host in (
             *((DASHED, host) for host in ("0.0.0.0", "desk.lan")),
             ("open events/spread --no-browser", "0.0.0.0"),
@@ -267,6 +267,9 @@ def test_a_mistake_is_one_line_that_says_what_is_right(
 ) -> None:
     held.path.with_name("notes.txt").write_text("ts,price\n" * 1_000)
     held.path.with_name("mine.toml").write_text(FEES)
+    (other := held.path.with_name("other")).mkdir()
+    (other / "manifest.json").write_text("{}")
+    held.path.with_name("vendor.csv").write_text("ts,price\n1678406400,1.0\n")
     before = sorted(held.path.parent.iterdir())
     done = rail(*shlex.split(typed), base_url=service, **SECRETS)
     line = line_of(done)
@@ -422,18 +425,3 @@ def test_a_store_of_another_source_is_left_as_it_is(
     assert "elsewhere" in line
     assert "never mixes sources" in line
     assert Store(tmp_path / "rail.duckdb").source == elsewhere
-
-
-def test_a_manifest_that_is_none_is_refused(rail: Rail, workdir: Path) -> None:
-    (workdir / "manifest.json").write_text("{}")
-    line = refused(rail("status", "--store", "manifest.json"))
-    assert "not a manifest of published data" in line
-
-
-def test_a_file_of_rows_without_a_key_and_a_map_that_is_none_are_refused(
-    rail: Rail, workdir: Path
-) -> None:
-    (workdir / "vendor.csv").write_text("ts,price\n1678406400,1.0\n")
-    assert "--stream" in refused(rail("import", "vendor.csv"))
-    mapped = ("--stream", "BTC_USD:VENDOR.spot", "--map", "price")
-    assert "ours=theirs" in refused(rail("import", "vendor.csv", *mapped))

@@ -126,31 +126,23 @@ def uneven(workdir: Path) -> Path:
     return workdir / "uneven.duckdb"
 
 
-def test_figures_of_uneven_legs_need_a_lower_coverage_asked_for(rail: Rail, uneven: Path) -> None:
-    shown = printed(rail("stats", "funding", "--store", str(uneven)))
-    (row,) = as_json(
-        rail(
-            "stats", "funding", "--store", str(uneven), "--format", "json", "--min-coverage", "0.4"
-        )
-    )
-    wrong = refused(rail("stats", "funding", "--store", str(uneven), "--min-coverage", "1.5"))
+def test_figures_of_uneven_legs_need_a_lower_coverage_and_odd_settlements_are_counted(
+    rail: Rail, uneven: Path
+) -> None:
+    asked, store = ("stats", "funding", "--min-coverage"), str(uneven)
+    shown = printed(rail(*asked[:2], store=store))
+    (row,) = as_json(rail(*asked, "0.4", "--format", "json", store=store))
+    wrong = refused(rail(*asked, "1.5", store=store))
     assert re.search(r"coverage\s+50.41 %", shown)
     assert re.search(r"coverage of the sell leg\s+100.00 %", shown)
     assert "too little of the window is covered" in " ".join(shown.split())
     assert "or a least coverage of 0.5, gives the funding of 1 more" in " ".join(shown.split())
     assert row["funding_bps"] == pytest.approx(1 - 31)
     assert "min_coverage: 1.5 is not allowed; allowed: a part of the window, 0 to 1" in wrong
-
-
-def test_settlements_at_another_interval_than_declared_are_printed_where_there_are_some(
-    rail: Rail, uneven: Path
-) -> None:
-    label = "settlements off the declared interval"
-    ten_days = ("--end", str(SETTLED.start + 10 * 86_400))
-    shown = printed(rail("stats", "funding", "--store", str(uneven)))
-    before = printed(rail("stats", "funding", "--store", str(uneven), *ten_days))
-    assert re.search(rf"{label}\s+60", shown)
-    assert label not in before
+    odd, ten_days = "settlements off the declared interval", str(SETTLED.start + 10 * 86_400)
+    assert re.search(rf"{odd}\s+60", shown)
+    before = printed(rail("stats", "funding", "--end", ten_days, store=str(uneven)))
+    assert odd not in before
 
 
 @pytest.mark.usefixtures("held")

@@ -94,14 +94,6 @@ def test_a_funding_pair_asked_for_by_funding_needs_no_prefix(rail: Workspace) ->
     assert rail.events("events/spread").data_hash == rail.events("spread").data_hash
 
 
-def test_legs_the_other_way_round_are_turned_with_a_word(rail: Workspace) -> None:
-    symbol, buy, sell = PAIR.split(":")
-    with pytest.warns(UserWarning, match="legs and signs are turned"):
-        other = rail.spread(f"{symbol}:{sell}:{buy}", *WINDOW)
-    mine = rail.spread(PAIR, *WINDOW)
-    assert (other.df["spread_log_bps"] == -mine.df["spread_log_bps"]).all()
-
-
 def test_one_text_is_as_good_as_a_list_of_one(rail: Workspace) -> None:
     results = [
         rail.sync(each, NOW - 3_600, NOW, progress=False) for each in (PRICE, [PRICE], (PRICE,))

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,10 +12,8 @@ from toolkit.errors import (
     NotAStoreError,
     RailError,
     StoreError,
-    StoreLockedError,
     StoreSourceError,
 )
-from toolkit.store import StoreWriter
 from toolkit.workspace import Workspace
 
 from .conftest import PRICE
@@ -82,20 +77,3 @@ def test_two_opens_of_one_store_both_read(rail: Workspace, service: str) -> None
     other = tk.open(rail.store.path, base_url=service, api_key="demo-pro")
     with rail.store.reading():
         assert other.prices(PRICE).data_hash == rail.prices(PRICE).data_hash
-
-
-def test_a_store_that_is_in_use_names_who_uses_it(workdir: Path) -> None:
-    path = workdir / "replay.duckdb"
-    StoreWriter(tk.Store(path)).bind(tk.Source("replay", "iaqf-77aa"))
-    hold = "import duckdb, sys; c = duckdb.connect(sys.argv[1]); print(1, flush=True); input()"
-    holder = subprocess.Popen(
-        [sys.executable, "-c", hold, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    assert holder.stdout is not None
-    holder.stdout.read(1)
-    try:
-        with pytest.raises(StoreLockedError) as refused:
-            tk.Store(path, wait_s=0.1).catalogue()
-    finally:
-        holder.communicate(b"\n")
-    assert fault_of(refused.value, StoreLockedError, (f"process {holder.pid}",)) == ""

@@ -52,10 +52,3 @@ def test_a_report_made_on_a_cluster_is_that_of_one_process(
 
     assert one.read_bytes() == many.read_bytes()
     assert verify(one, tmp_path / "archive", cluster=2).equal
-
-
-def test_a_cluster_over_a_store_that_is_not_published_is_refused(
-    rail: Workspace, tmp_path: Path
-) -> None:
-    with pytest.raises(InputError, match="over published data"):
-        tk.report(tmp_path / "r.html", rail.screen(*WINDOW), cluster=2)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from tests.unit.workspace.conftest import NOW
-from toolkit.errors import InputError, UnknownTrajectoryError
+from toolkit.errors import UnknownTrajectoryError
 from toolkit.statistics.spread import turned, with_spread
 from toolkit.workspace import Workspace
 
@@ -42,13 +42,6 @@ def test_a_key_that_is_not_held_names_the_nearest_and_the_command_that_loads_it(
         f"{key} is not held by {rail.store.path}; nearest: {PAIR}; `rail sync {key} "
         f"--store {rail.store.path} --base-url {rail.client.base_url}` loads it"
     )
-
-
-def test_a_price_asked_as_a_spread_is_refused_for_its_one_leg(rail: Workspace) -> None:
-    with pytest.raises(InputError, match="two legs"):
-        rail.spread("BTC_USDT:AURORA.spot")
-    with pytest.raises(InputError, match="two legs"):
-        rail.funding("BTC_USDT:AURORA.futures")
 
 
 def test_a_window_that_was_answered_and_had_no_row_is_an_empty_series(rail: Workspace) -> None:

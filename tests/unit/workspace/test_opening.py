@@ -11,10 +11,9 @@ import toolkit as tk
 from tests.adversary import adversary_of, adverse
 from tests.unit.workspace.conftest import NOW
 from toolkit.client import Client
-from toolkit.errors import EmptyWindowError, InputError
-from toolkit.market import Source
+from toolkit.errors import InputError
 from toolkit.service import Clock, Config, Simulated, running
-from toolkit.store import Store, StoreWriter
+from toolkit.store import Store
 from toolkit.workspace import Workspace
 
 HOUR = (NOW - 7_200, NOW - 3_600)
@@ -44,50 +43,12 @@ def test_streams_of_every_kind_are_one_load(rail: Workspace) -> None:
     assert rail.store.snapshots("spread").height == 1
 
 
-def test_funding_asked_for_by_name_needs_no_prefix(rail: Workspace) -> None:
-    rail.sync(f"funding/{LEGS}", NOW - 2 * 86_400, NOW)
-
-    assert len(rail.funding(LEGS)) > 0
-    assert rail.funding(LEGS).df.equals(rail.funding(f"funding/{LEGS}").df)
-    assert rail.funding(LEGS).df.equals(rail.series(f"funding/{LEGS}").df)
-
-
-def test_a_window_that_ends_before_it_starts_is_refused(rail: Workspace) -> None:
-    rail.sync("BTC_USDT:AURORA.spot", *HOUR)
-    with pytest.raises(InputError, match="window"):
-        rail.series("BTC_USDT:AURORA.spot", HOUR[1], HOUR[0])
-
-
-def test_a_window_without_any_row_says_so(rail: Workspace) -> None:
-    with pytest.raises(EmptyWindowError, match="the service has no row there"):
-        rail.sync("BTC_USDT:AURORA.spot", NOW - 400 * 86_400, NOW - 399 * 86_400)
-
-
-def test_a_store_of_real_data_opens_by_itself_and_is_never_loaded_from_a_simulation(
-    tmp_path: Path,
-) -> None:
-    store = Store(tmp_path / "real.duckdb")
-    StoreWriter(store).bind(Source("replay", "iaqf-77aa"))
-    with tk.open(store.path) as rail:
-        assert repr(rail).startswith("<Workspace: Replay of recorded data, iaqf-77aa, ")
-        assert rail.store.catalogue().is_empty()
-        with pytest.raises(InputError, match=r"base_url.*iaqf-77aa.*RAIL_BASE_URL"):
-            rail.sync("BTC_USDT:AURORA.spot")
-    assert store.source == Source("replay", "iaqf-77aa")
-
-
 def test_a_workspaces_own_window_is_read_and_loaded_where_none_is_given(rail: Workspace) -> None:
     bounded = Workspace(rail.client, rail.store, window=HOUR)
     assert bounded.sync("BTC_USDT:AURORA.spot", progress=False).window == HOUR
     assert bounded.prices("BTC_USDT:AURORA.spot").window == HOUR
     assert bounded.prices("BTC_USDT:AURORA.spot", *LATER).window == LATER
     assert bounded.as_of(NOW * 2).prices("BTC_USDT:AURORA.spot").window == HOUR
-
-
-@pytest.mark.parametrize("window", ["7 days", "2023-03-01", (3, 1), (1, 2, 3), 7])
-def test_a_window_that_is_none_is_refused_at_the_door(tmp_path: Path, window: object) -> None:
-    with pytest.raises(InputError):
-        tk.open(tmp_path / "s.duckdb", window=window)  # type: ignore[arg-type]  # what is refused
 
 
 def test_a_time_that_is_none_is_refused_before_the_service_is_asked(tmp_path: Path) -> None:

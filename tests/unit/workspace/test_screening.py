@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
-import polars as pl
 import pytest
 
 from toolkit.client import Client
@@ -13,7 +11,6 @@ from toolkit.errors import EmptyWindowError, InputError
 from toolkit.market import Trajectory
 from toolkit.statistics import spread
 from toolkit.statistics.fees import FeeModel
-from toolkit.statistics.fees.fee_table import example_text
 from toolkit.store import Store
 from toolkit.workspace import Workspace
 from toolkit.workspace.screening import Screening
@@ -69,26 +66,6 @@ def test_types_and_symbols_left_out_choose_pairs() -> None:
     assert chosen(types="spot/futures") == [1, 2]
     assert chosen(types="spot/futures", exclude_symbols="BTC_USDT") == [1]
     assert chosen(symbols="BTC_USDT", exclude_symbols="BTC_USDT") == []
-
-
-def test_the_question_which_pairs_are_worth_it_is_one_line(held: Workspace, tmp_path: Path) -> None:
-    fees = tmp_path / "fees.toml"
-    fees.write_text(example_text(["AURORA", "BOREAS", "CORONA", "DEX-SOLARIS"]))
-    asked = "half_life_s < 3600 and coverage > 0.95"
-    found = held.screen(fees=fees, where=asked, sort="-net_edge_bps")
-    assert 0 < found.height < held.screen().height
-    assert found["fee_model_hash"].unique().to_list() == [FeeModel.read(fees).hash]
-    assert found["net_edge_bps"].is_sorted(descending=True)
-    assert found["net_edge_bps"].null_count() == 0
-    assert found.filter(pl.col("coverage") <= 0.95).is_empty()
-    assert found.filter(pl.col("half_life_s") >= 3600).is_empty()
-
-
-def test_the_question_which_spread_is_widest_now_is_one_line(held: Workspace) -> None:
-    row = held.screen(top=1).row(0, named=True)
-    last = [held.spread(key).df["spread_log_bps"][-1] for key in held.screen()["trajectory"]]
-    assert abs(row["spread_last_log_bps"]) == max(map(abs, last))
-    assert row["last_z"] is not None
 
 
 @pytest.mark.parametrize(
