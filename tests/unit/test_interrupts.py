@@ -47,7 +47,8 @@ def stopped() -> None:
         raise StoppedError from None
 
 
-def sort_on_and_on() -> None:
+def sort_on_and_on_until_pressed() -> None:
+    threading.Timer(0.2, press_from_outside).start()
     while True:
         pl.select(pl.int_range(3_000_000)).select(pl.all().shuffle().sort()).sum()
 
@@ -118,11 +119,8 @@ def test_where_ctrl_c_is_ignored_or_in_another_thread_the_handler_stays() -> Non
 
 
 def test_a_query_of_polars_in_the_block_is_ended_once() -> None:
-    presses = threading.Timer(0.2, press_from_outside)
-    presses.start()
     with pytest.raises(KeyboardInterrupt), one_interrupt():
-        sort_on_and_on()
-    presses.join()
+        sort_on_and_on_until_pressed()
 
 
 def pressed_halfway(done: list[str]) -> None:
