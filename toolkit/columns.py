@@ -56,10 +56,10 @@ _DESCRIBED: dict[Callable[..., object], str] = {}
 class Column:
     """A column of a result.
 
-    ``type`` is the polars type, ``unit`` "" for none, "s" for a length, "UTC" for a moment in Unix
-    seconds, "UTC ms" in milliseconds. ``heading`` and ``short`` are without the unit. ``decimals``
-    are by default the unit's. ``reason`` is the column that explains a null. ``when`` names the
-    options that add the column, "" for none.
+    ``type`` is the polars type, ``unit`` "" for none, "UTC" for Unix seconds, "UTC ms"
+    milliseconds. ``heading`` and ``short`` are without the unit, ``decimals`` by default the
+    unit's. ``reason`` is the column that explains a null, ``when`` the options that add the column,
+    "" for none.
     """
 
     name: str
@@ -149,9 +149,6 @@ def columns_of(result: str) -> tuple[Column, ...]:
     """Return the columns of a result, also named by its method, as "spread.summary/5".
 
     Raises `InputError` for a result that is not declared.
-
-    >>> [each.name for each in columns_of("survival.median_life/1")]
-    ['n_lives', 'n_ended', 'median_life_s', 'median_life_reason']
     """
     name = result.partition("/")[0]
     if name in _results():
@@ -160,11 +157,7 @@ def columns_of(result: str) -> tuple[Column, ...]:
 
 
 def schema_of(*results: str, also: Iterable[str] = ()) -> pl.Schema:
-    """Return the polars schema of the columns of results and of ``also``, each column once.
-
-    >>> schema_of("survival.median_life", also=["symbol"]).names()
-    ['n_lives', 'n_ended', 'median_life_s', 'median_life_reason', 'symbol']
-    """
+    """Return the polars schema of the columns of results and of ``also``, each column once."""
     import polars as pl  # noqa: PLC0415 - a help text needs no polars
 
     found = [each for result in results for each in columns_of(result)]
@@ -288,11 +281,7 @@ def _padded(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def own_columns_of(function: Callable[..., object]) -> tuple[Column, ...]:
-    """Return the columns that a function's docstring describes, () without any.
-
-    >>> own_columns_of(print)
-    ()
-    """
+    """Return the columns that a function's docstring describes, () without any."""
     lines = _lines()[_DESCRIBED[function]] if function in _DESCRIBED else ()
     return tuple(each for each in lines if isinstance(each, Column))
 

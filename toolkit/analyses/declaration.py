@@ -153,11 +153,6 @@ class Analysis:
         return schema_of(*results, also=also)
 
     @cached_property
-    def inputs(self) -> tuple[str, ...]:
-        """The frames that the function takes, and everything else that a face knows, by name."""
-        return tuple(name for name in self.signature if name in GIVEN and name not in self.own)
-
-    @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
         """What a user may choose, in the order of the function's signature."""
         return tuple(
@@ -310,9 +305,6 @@ def find(result: str) -> Analysis:
     """Return the analysis of a result, by its name or its method: "spread.summary/5".
 
     Only the module that computes it is imported. Raises `InputError` for no analysis.
-
-    >>> find("spread.stationarity").order
-    'adf_t'
     """
     name = result.partition("/")[0]
     if name not in computed_in():
@@ -323,11 +315,7 @@ def find(result: str) -> Analysis:
 
 @cache
 def analyses(family: Family | None = None) -> tuple[Analysis, ...]:
-    """Return all analyses, or those of a family, in the order of their declaration.
-
-    >>> "stationarity" in [each.name for each in analyses("spread")]
-    True
-    """
+    """Return all analyses, or those of a family, in the order of their declaration."""
     every = map(find, computed_in())
     return tuple(each for each in every if family in (None, each.family))
 

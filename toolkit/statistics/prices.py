@@ -66,9 +66,8 @@ def summary(
     >>> row["price_high"], round(row["change_pct"], 6), row["n_returns"]
     (101.0, -1.0, 2)
     """
-    question = Question(
-        "prices.summary/2", *window_of(frame, start, end), "price", step_s, max_stale_s
-    )
+    window = window_of(frame, start, end)
+    question = Question("prices.summary/2", *window, "price", step_s, max_stale_s)
     checked_columns(frame, "price")
     positive = frame.with_columns(pl.when(pl.col("price") > 0).then("price").alias("price"))
     return measure(positive, question, _MOVES, plausibility("price"))

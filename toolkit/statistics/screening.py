@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import polars as pl
 
@@ -103,17 +103,10 @@ def screen(
     >>> found.select("trajectory", "spread_last_log_bps", pl.col("last_z").round(2)).rows()
     [('A_B:X.spot:Y.spot', 4.0, 1.16), ('C_D:X.spot:Y.spot', 1.0, -0.87)]
     """
+    asked: dict[str, Any] = {"fees": fees, "notional": notional, "style": style}
     window = window_of(frame, start, end)
-    found = spread_figures(
-        frame,
-        *window,
-        fees=fees,
-        notional=notional,
-        style=style,
-        step_s=step_s,
-        max_stale_s=max_stale_s,
-    )
-    found = with_q_values(found)
+    measured = spread_figures(frame, *window, **asked, step_s=step_s, max_stale_s=max_stale_s)
+    found = with_q_values(measured)
     return Ranking.of(found.schema, where, sort, top, exclude_flags).applied(found)
 
 
@@ -146,23 +139,14 @@ def spread_figures(
 ) -> pl.DataFrame:
     """Measure spreads as `screen` does, sorted by trajectory, without the q-values."""
     frame = holding(frame, _COLUMN)
-    question = Question(
-        "spread.screen/2", *window_of(frame, start, end), _COLUMN, step_s, max_stale_s
-    )
+    window = window_of(frame, start, end)
+    question = Question("spread.screen/2", *window, _COLUMN, step_s, max_stale_s)
     odd, root = plausibility(_COLUMN), unit_root_test(_reversion)
-    found = with_flags(frame, question, *_LEVEL, odd, _latest(question.end), root)
+    found = with_flags(frame, question, *_LEVEL, odd, _latest(window.end), root)
     if fees is None:
         return found
-    net = net_summary(
-        frame,
-        question.start,
-        question.end,
-        fees=fees,
-        notional=notional,
-        style=style,
-        step_s=step_s,
-        max_stale_s=max_stale_s,
-    )
+    asked: dict[str, Any] = {"fees": fees, "notional": notional, "style": style}
+    net = net_summary(frame, *window, **asked, step_s=step_s, max_stale_s=max_stale_s)
     share, mean = pl.col("net_share"), pl.col("net_mean_bps")
     edge = pl.when(share == 0).then(0.0).otherwise(share * mean)
     return beside(found, net, "net").with_columns(
@@ -203,18 +187,13 @@ def rate_figures(
     `toolkit.statistics.spread.summary` of ``funding_apr_pct``, and those that `screen` adds for the
     newest observation. There are no flags and no net figures.
     """
-    question = Question(
-        "screening.rate_figures/2", *window_of(frame, start, end), _RATE, step_s, max_stale_s
-    )
-    odd = plausibility(_RATE)
-    return measure(with_apr(frame), question, *_LEVEL, odd, _latest(question.end))
+    window = window_of(frame, start, end)
+    question = Question("screening.rate_figures/2", *window, _RATE, step_s, max_stale_s)
+    return measure(with_apr(frame), question, *_LEVEL, plausibility(_RATE), _latest(window.end))
 
 
 def percentile_of(n_below: pl.Expr, n_equal: pl.Expr, n: pl.Expr) -> pl.Expr:
-    """Build the percent of ``n`` values below one, counting half of those equal to it.
-
-    It is null below 100 values.
-    """
+    """Build the percent of values below one and half of those equal, null below 100 of them."""
     return pl.when(n >= LEAST_COMPARED).then(100 * (n_below + n_equal / 2) / n)
 
 
@@ -236,6 +215,8 @@ def _latest(end: int) -> Statistic:
         last, empty = pl.col("last_value"), {Reason.EMPTY: pl.col("n") == 0}
         mean, std = (pl.col(column_for(value, name)) for name in ("mean", "std"))
         few = {Reason.TOO_FEW: std.is_null(), Reason.DEGENERATE: std == 0}
+        percentile = percentile_of(*map(pl.col, ("n_below", "n_equal", "n")))
+        few_compared = {Reason.TOO_FEW: pl.col("n") < LEAST_COMPARED}
         return [
             last.alias(column_for(value, "last")),
             last.abs().alias(column_for(value, "last_size")),
@@ -243,12 +224,8 @@ def _latest(end: int) -> Statistic:
             first_reason(empty).alias("last_reason"),
             pl.when(std > 0).then((last - mean) / std).alias("last_z"),
             first_reason(empty | few).alias("last_z_reason"),
-            percentile_of(pl.col("n_below"), pl.col("n_equal"), pl.col("n")).alias(
-                "last_percentile"
-            ),
-            first_reason(empty | {Reason.TOO_FEW: pl.col("n") < LEAST_COMPARED}).alias(
-                "last_percentile_reason"
-            ),
+            percentile.alias("last_percentile"),
+            first_reason(empty | few_compared).alias("last_percentile_reason"),
         ]
 
     def aggregate(_column: str) -> list[pl.Expr]:

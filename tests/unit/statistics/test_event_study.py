@@ -247,9 +247,7 @@ def test_options_that_cannot_be_are_refused(options, parameter):
 
 
 def known_of(frame, column="price", step_s=None, known_after_s=None, max_stale_s=None):
-    return KnownValues.of(
-        frame, column, step_s=step_s, known_after_s=known_after_s, max_stale_s=max_stale_s
-    )
+    return KnownValues.of(frame, column, step_s, known_after_s, max_stale_s)
 
 
 def newest_known(frame, trajectory, at, after_s, stale_s):

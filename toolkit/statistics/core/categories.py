@@ -38,11 +38,7 @@ def _with_categories(rows: Frame, but: Sequence[str]) -> pl.LazyFrame:
 def in_order(
     rows: pl.DataFrame, descending: Mapping[str, bool], *, as_words: bool = False
 ) -> pl.DataFrame:
-    """Sort rows by columns, stably, and empty the frame given, so that memory never has two copies.
-
-    A value that all rows share is kept once, except fractions. With ``as_words`` categories become
-    words.
-    """
+    """Sort rows by columns, stably, perhaps ``as_words``, and empty the frame to save memory."""
     down, names = list(descending.values()), rows.columns
     copies = _drop_copies(rows, descending) if as_words else {}
     alike = [
@@ -66,10 +62,7 @@ def _is_alike(column: pl.Series) -> bool:
 
 
 def _drop_copies(rows: pl.DataFrame, but: Collection[str]) -> dict[str, str]:
-    """Drop columns equal to an earlier column of words, and return which.
-
-    It compares a slice of rows at a time, to save memory.
-    """
+    """Drop columns equal to an earlier column of words, and return which, a slice at a time."""
     words = [name for name, kind in rows.schema.items() if kind == pl.String]
     found = {
         name: one

@@ -70,10 +70,7 @@ class Question:
         return self.hash_of(None)
 
     def hash_of(self, pair_hash: str | None) -> str:
-        """Return the hash for rows of a pair, which depends on how its prices were joined.
-
-        ``pair_hash`` None is for rows that were not joined.
-        """
+        """Return the hash for rows of a pair, joined as ``pair_hash`` says (None: not joined)."""
         step_s = None if isinstance(self.step_s, Mapping) else self.step_s
         asked = [self.method, self.column, step_s, self.max_stale_s, *self.options]
         asked += [] if pair_hash is None else [pair_hash]
@@ -118,20 +115,14 @@ def column_for(column: str, statistic: str) -> str:
 
 
 def beside(found: pl.DataFrame, other: pl.DataFrame, name: str) -> pl.DataFrame:
-    """Put the figures of another statistic of the same trajectories after those found.
-
-    Columns of both are those of ``found``. ``NAME_method`` and ``NAME_params_hash`` are added.
-    """
+    """Put figures of the same trajectories after those found, with ``NAME_method`` and its hash."""
     own = {each: f"{name}_{each}" for each in ("method", "params_hash")}
     added = other.rename(own, strict=False).select("trajectory", pl.exclude(found.columns))
     return found.join(added, on="trajectory", how="left", maintain_order="left")
 
 
 def unfolded(found: pl.DataFrame, lists: Sequence[str], length: int, place: str) -> pl.DataFrame:
-    """Give each item of lists of ``length`` items its own row, with its place in the list, from 0.
-
-    A null counts as a list of nulls.
-    """
+    """Give each item of lists of ``length`` items (null: nulls) its own row and place, from 0."""
     schema = found.schema
     filled = [
         pl.col(name).fill_null(pl.lit(None, schema[name].inner).repeat_by(length))  # type: ignore[attr-defined]  # of a list

@@ -104,10 +104,7 @@ def presence(question: Question) -> list[pl.Expr]:
 
 
 def shares() -> list[pl.Expr]:
-    """Build ``coverage`` and ``observed_share`` from the sums of `presence`, null without a step.
-
-    The coverage is null if there are more rows than bars.
-    """
+    """Build ``coverage`` and ``observed_share`` from `presence`, null without a step or above 1."""
     held = pl.col("max_stale_s").is_not_null()
     return [
         pl.when(pl.col("n_rows") <= pl.col("n_expected"))
@@ -171,10 +168,7 @@ def _contract() -> list[pl.Expr]:
         (pl.col("rows") - n).alias("n_null"),
         pl.col("n_expected"),
         *(pl.when(some).then(share).otherwise(0.0) for share in shares()),
-        pl.col("step_s"),
-        pl.col("max_stale_s"),
-        pl.col("t_first"),
-        pl.col("t_last"),
+        pl.col("step_s", "max_stale_s", "t_first", "t_last"),
         pl.when(some).then(pl.col("gaps") + 1).otherwise(0).cast(pl.Int64).alias("n_segments"),
         pl.when(some).then(pl.col("longest_gap_s").fill_null(0)).alias("longest_gap_s"),
         first_reason({Reason.EMPTY: ~some} | why_uncovered()).alias("coverage_reason"),

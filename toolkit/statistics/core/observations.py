@@ -109,10 +109,7 @@ def _null_key() -> InputError:
 
 
 def _trajectories(frame: Frame, question: Question) -> pl.DataFrame:
-    """List every trajectory, sorted, with the number of its rows in the window.
-
-    Also how a pair was joined and, for a spread with ``spread_basis``, what its rows rest on.
-    """
+    """List every trajectory, sorted, with its rows in the window, and how they were made."""
     columns = frame.collect_schema()
     based = question.column in SPREADS and "spread_basis" in columns
     joined = pl.col(PAIR_HASH) if PAIR_HASH in columns else pl.lit(None, pl.String)
@@ -213,10 +210,7 @@ def ordered(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _observations(rows: pl.DataFrame, some: pl.DataFrame, question: Question) -> pl.LazyFrame:
-    """Add number, step, staleness limit, gap, weight and bar to the observations.
-
-    ``some`` are the trajectories that have rows.
-    """
+    """Add number, step, staleness limit, gap, weight and bar to rows of ``some`` trajectories."""
     number, ts, step = pl.col("number"), pl.col("ts"), pl.col("step_s")
     until_next = pl.when(number == number.shift(-1)).then(ts.shift(-1) - ts).alias("until_next_s")
     counts = some["rows"]

@@ -32,10 +32,6 @@ def window_of(
     Times are as `toolkit.market.parse_ts` reads them, and ``extent`` returns the frame's own.
     Raises `InputError` for anything but a time, an end not after the start, and a frame without
     rows to take a time from.
-
-    >>> frame = pl.DataFrame({"trajectory": ["a"] * 3, "ts": [0, 60, 120]})
-    >>> window_of(frame, None, None), window_of(frame, "1970-01-01T00:01", None)
-    (Interval(start=0, end=180), Interval(start=60, end=180))
     """
     given = [
         None if each is None else parse_ts(each, parameter=name)

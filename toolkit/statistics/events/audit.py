@@ -10,7 +10,7 @@ import polars as pl
 
 from toolkit.analyses import Parameter, analysis
 from toolkit.cards import duration
-from toolkit.columns import described
+from toolkit.columns import described, schema_of
 from toolkit.errors import InputError
 from toolkit.intervals import Ends, Interval
 from toolkit.market import EventFamily, When
@@ -46,18 +46,8 @@ FOUND_IN = pl.Enum(["both", "log", "rows"])
 WHY = pl.Enum([*_WHY_ALONE, "missed", "began_before", "log_ended", "log_gap", "still_open"])
 """Why one side has no match."""
 
-ROWS: Schema = {
-    "trajectory": pl.Categorical(),
-    "found_in": FOUND_IN,
-    "event": pl.String(),
-    **dict.fromkeys(("t_open", "t_close"), pl.Int64()),
-    "event_peak_pct": pl.Float64(),
-    **dict.fromkeys(("episode_start", "episode_end"), pl.Int64()),
-    "episode_peak_pct": pl.Float64(),
-    "delay_s": pl.Int64(),
-    **dict.fromkeys(("judged", "episode_judged"), pl.Boolean()),
-    "audit_reason": WHY,
-}
+_WORDS = {"trajectory": pl.Categorical(), "found_in": FOUND_IN, "audit_reason": WHY}
+ROWS: Schema = dict([*schema_of("events.audited").items()][:13]) | _WORDS
 """The columns of an audit's rows, with words as numbers to save memory."""
 
 
@@ -66,8 +56,8 @@ def matched_rows(
 ) -> pl.DataFrame:
     """Return the events, then the episodes without an event, each by trajectory and time.
 
-    ``lives`` are sorted by trajectory and opening, and the episodes ``found`` are known ``after_s``
-    later. An event without a close matches by its opening.
+    ``lives`` are sorted by both. Episodes are known ``after_s`` later. Without a close the opening
+    matches.
     """
     shared = pl.concat([lives.select("trajectory"), found.select("trajectory")])
     names, numbers = numbered(shared, ["trajectory"])
@@ -109,8 +99,8 @@ def _overlaps(
 ) -> tuple[Integers, Flags, Flags]:
     """Match the events of a trajectory, sorted by opening, with its episodes.
 
-    Return the first episode of each event or -1, whether no earlier event has it, and which
-    episodes have an event.
+    Return each one's first episode or -1, whether no earlier event has it, and which episodes have
+    one.
     """
     place, beyond = np.searchsorted(ends, opened), np.searchsorted(starts, until, side="right")
     matched = place < beyond
@@ -191,20 +181,13 @@ def price_moves(prices: Frame, move_s: int) -> pl.DataFrame:
     positive = pl.when(price > 0).then(price).alias("price")
     rows = collected(prices.lazy().select("trajectory", "ts", positive))
     checked_times(rows)
-    extremes = [
-        rolling("ts", window_size=f"{move_s}i", closed="both", min_samples=2)
-        .over("trajectory")
-        .alias(name)
-        for name, rolling in (
-            ("lowest", pl.col("price").rolling_min_by),
-            ("highest", pl.col("price").rolling_max_by),
-        )
-    ]
-    rows = ordered(rows).with_columns(extremes)
-    kinds = {
-        DUMP: 1e4 * (1 - pl.col("price") / pl.col("highest")),
-        PUMP: 1e4 * (pl.col("price") / pl.col("lowest") - 1),
-    }
+    price = pl.col("price")
+    lowest, highest = (
+        rolling("ts", f"{move_s}i", closed="both", min_samples=2).over("trajectory")
+        for rolling in (price.rolling_min_by, price.rolling_max_by)
+    )
+    kinds = {DUMP: 1e4 * (1 - price / highest), PUMP: 1e4 * (price / lowest - 1)}
+    rows = ordered(rows)
     found = [
         rows.select(pl.col("trajectory") + kind, "ts", move.alias(MOVE))
         for kind, move in kinds.items()
@@ -224,8 +207,7 @@ def judged(
 ) -> pl.DataFrame:
     """Decide which rows of an audit count, by what is known of the log when their episodes began.
 
-    This completes audit_reason, judged and episode_judged of `audited`. ``lives`` are all events of
-    the family with their trajectory, ``held`` its covered stretches (None: always).
+    ``lives`` are all events of the family, ``held`` its covered stretches (None: always).
     """
     starts, ends = pl.Series([_FIRST], dtype=pl.Int64), pl.Series([_LAST], dtype=pl.Int64)
     if held is not None:
@@ -253,9 +235,8 @@ def judged(
 def _begun(lives: pl.DataFrame, starts: pl.Series, window: Interval) -> pl.DataFrame:
     """Return from when and until when each event may have been open.
 
-    An unseen opening is where coverage resumed before the close: of several such events only the
-    first to close counts. One that opened in the window and closed is open only for its own
-    episodes.
+    An unseen opening is where coverage resumed: of several such events only the first to close
+    counts. One that opened in the window and closed is open only for its own episodes.
     """
     again = starts.gather(
         starts.search_sorted(lives["t_close"].fill_null(_FIRST), side="right") - 1
@@ -402,16 +383,14 @@ def audited(
     frame = _with_sizes(rows, column, move_s)
     of_funding = family is EventFamily.FUNDING
     known_after = 0 if of_funding and known_after_s is None else known_after_s
-    known = KnownValues.of(
-        frame, column, step_s=step_s, known_after_s=known_after, max_stale_s=max_stale_s
-    )
+    known = KnownValues.of(frame, column, step_s, known_after, max_stale_s)
     after = known.step_s if known_after is None else known_after
     usual = 0 if of_funding else known.step_s
     slack = usual if slack_s is None else whole_number("slack_s", slack_s, 0)
-    if enter_bps is not None:
-        enter_bps = real_number("enter_bps", enter_bps, "basis points above 0", above=0)
-    if leave_bps is not None:
-        leave_bps = real_number("leave_bps", leave_bps, "basis points above 0", above=0)
+    enter_bps, leave_bps = (
+        each if each is None else real_number(name, each, "basis points above 0", above=0)
+        for name, each in (("enter_bps", enter_bps), ("leave_bps", leave_bps))
+    )
     enter = smallest_size_bps(lives, window, family) if enter_bps is None else enter_bps
     of_rows: dict[str, Any] = {"column": column, "step_s": step_s, "max_stale_s": max_stale_s}
     found = episodes(frame, *window, enter_bps=enter, leave_bps=leave_bps, **of_rows)
@@ -559,16 +538,9 @@ def audit(rows: pl.DataFrame, *, by: Sequence[str] = ()) -> pl.DataFrame:
         *(pl.col(name).first() for name in ("enter_bps", *_CONTRACT)),
     ]
     found = rows.group_by(by).agg(sums).sort(by) if by else rows.select(sums)
-    return found.with_columns(pl.col("^n_.*$").cast(pl.Int64)).select(
-        *by,
-        "n_events",
-        "n_events_judged",
+    whole = found.with_columns(pl.col("^n_.*$").cast(pl.Int64)).with_columns(
         *share_columns("n_confirmed", "n_events_judged", "precision"),
-        "n_episodes",
-        "n_episodes_judged",
         *share_columns("n_seen", "n_episodes_judged", "recall"),
-        *("n_delays", "delay_median_s", "delay_q25_s", "delay_q75_s", "peak_error_median_pct"),
-        first_reason({Reason.EMPTY: pl.col("n_delays") == 0}).alias("delay_reason"),
-        "enter_bps",
-        *_CONTRACT,
+        delay_reason=first_reason({Reason.EMPTY: pl.col("n_delays") == 0}),
     )
+    return whole.select(*by, *schema_of("events.audit"))

@@ -87,13 +87,7 @@ def is_price(column: str) -> bool:
 
 
 def name_of_change(column: str, figure: str, *, from_detection: bool = False) -> str:
-    """Return the name of a figure of the changes of a column.
-
-    >>> name_of_change("price", "mean", from_detection=True)
-    'return_from_detection_mean_log_bps'
-    >>> name_of_change("spread_log_bps", "mean", from_detection=True)
-    'spread_change_from_before_mean_log_bps'
-    """
+    """Return the name of a figure of the changes of a column."""
     if is_price(column):
         changed = "return_from_detection_log_bps" if from_detection else "return_log_bps"
     else:

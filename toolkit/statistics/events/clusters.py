@@ -285,10 +285,9 @@ def dispersions(watched: Watched, opened: pl.DataFrame, cluster: str) -> pl.Data
     schema = {"_number": pl.UInt32, "cluster": pl.String, "n_clusters": pl.Int64}
     schema |= {"fano": pl.Float64, "freedom": pl.Float64}
     schema |= {"long_bursts": pl.Boolean, "pooled": pl.Float64}
-    parts = (
-        each.select(pl.col(name).cast(kind) for name, kind in schema.items()) for each in found
+    return pl.concat(
+        [pl.DataFrame(schema=schema), *(each.cast(pl.Schema(schema)) for each in found)]
     )
-    return pl.concat([pl.DataFrame(schema=schema), *parts])
 
 
 def divisor_of(

@@ -176,13 +176,8 @@ class _Openings:
             raise InputError("by", f"{pairs:,} pairs of groups", f"at most {MOST_PAIRS:,}")
         code = pl.col("part") * groups.height + pl.col("group")
         opened = keyed.drop_nulls("t_open").select("t_open", code.alias("code")).sort("code")
-        return cls(
-            watched,
-            same,
-            groups,
-            members,
-            *(opened[each].to_numpy() for each in ("t_open", "code")),
-        )
+        times, codes = (opened[each].to_numpy() for each in ("t_open", "code"))
+        return cls(watched, same, groups, members, times, codes)
 
     def compared(self, within_s: int, season_s: int | None) -> Iterator[pl.DataFrame]:
         """Yield the rows of each group with later groups, family by family."""

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from toolkit.analyses import analysis
-from toolkit.columns import described
+from toolkit.columns import described, schema_of
 from toolkit.errors import InputError
 from toolkit.intervals import Interval, clip, intersection, total_s, union
 from toolkit.market import LIFECYCLE_ROLES, TYPE_ROLES, EventFamily, EventRole, When
@@ -125,13 +125,6 @@ def identified(events: Rows) -> Rows:
       differential (percent per 8 h), else null.
     - ``role`` (String): a `toolkit.market.EventRole`, null if neither event type nor lifecycle is
       known.
-
-    >>> events = pl.DataFrame({"event_id": ["s1", "sha256:ab"], "symbol": "A_B",
-    ...     "event_type": ["spread.opened", "splash.gone"], "lifecycle": ["open", "closed"],
-    ...     "buy_exchange": "X", "buy_market": "spot", "sell_exchange": ["Y", None],
-    ...     "sell_market": ["spot", None], "peak_pct": [None, 2.0], "magnitude_pct": [1.0, 1.0]})
-    >>> identified(events).select("event", "legs", "size", "role").rows()
-    [('s1', 'X.spot → Y.spot', 1.0, 'opens'), ('A_B X.spot', 'X.spot', 2.0, 'closes')]
     """
     words = ("event_id", "event_type", "lifecycle", "symbol", *_LEG_COLUMNS)
     checked_frame(events, "events")
@@ -191,13 +184,6 @@ _ARRIVALS = {
 _HELD = {"channel": "String", "family": "String", "start_ts": "Int64", "end_ts": "Int64"}
 _LATENCY = {"q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95}
 _LEAD = {"q05": 0.05, "median": 0.5, "q95": 0.95}
-_COUNTS = {
-    **dict.fromkeys(("family", "channel", "other"), pl.String()),
-    **dict.fromkeys(("n", "n_other", "n_both", "n_lost", "n_doubled"), pl.Int64()),
-    **dict.fromkeys(("n_timed", "n_early", "n_compared", "n_first", "held_s"), pl.Int64()),
-    **{f"latency_{name}_s": pl.Float64() for name in _LATENCY},
-    **{f"lead_{name}_s": pl.Float64() for name in _LEAD},
-}
 
 
 @analysis(
@@ -268,23 +254,14 @@ def channels(
         for family, parts in documents.items()
         for row in _pairs(family, parts, _open(family, parts, held), list(arrivals), window)
     ]
-    found = pl.DataFrame(rows, schema=_COUNTS).sort("family", "channel", "other")
-    reasons = {
-        "doubled_reason": {Reason.NOT_NOTED: pl.col("n_doubled").is_null()},
-        "latency_reason": {Reason.EMPTY: pl.col("n_timed") == 0},
-        "lead_reason": {Reason.EMPTY: pl.col("n_compared") == 0},
-    }
-    return found.select(
-        *("family", "channel", "other", "n", "n_other", "n_both"),
+    found = pl.DataFrame(rows, schema=schema_of("events.channels"))
+    return found.sort("family", "channel", "other").with_columns(
         *share_columns("n_lost", "n_other", "lost_share"),
-        *("n_doubled", first_reason(reasons["doubled_reason"]).alias("doubled_reason")),
-        *("n_timed", "n_early", *(f"latency_{name}_s" for name in _LATENCY)),
-        first_reason(reasons["latency_reason"]).alias("latency_reason"),
-        *("n_compared", "n_first", *(f"lead_{name}_s" for name in _LEAD)),
-        first_reason(reasons["lead_reason"]).alias("lead_reason"),
-        "held_s",
-        (pl.col("held_s") / pl.lit(window.length_s, pl.Int64)).alias("coverage"),
         *Question("events.channels/1", *window).columns,
+        doubled_reason=first_reason({Reason.NOT_NOTED: pl.col("n_doubled").is_null()}),
+        latency_reason=first_reason({Reason.EMPTY: pl.col("n_timed") == 0}),
+        lead_reason=first_reason({Reason.EMPTY: pl.col("n_compared") == 0}),
+        coverage=pl.col("held_s") / pl.lit(window.length_s, pl.Int64),
     )
 
 

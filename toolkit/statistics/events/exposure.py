@@ -79,8 +79,7 @@ class Watched:
     def of(cls, lives: Frame, by: Sequence[str], held: pl.DataFrame | None) -> Watched:
         """Check lifecycles and the coverage of their logs, by default all until it is known.
 
-        Raises `InputError` for a missing column, lifecycles of several windows, and a missing
-        column of ``by``.
+        Raises `InputError` for a missing column or lifecycles of several windows.
         """
         checked_types(lives, _LIVES, parameter="lives")
         schema = lives.collect_schema()
@@ -130,11 +129,8 @@ class Watched:
 
     def held_s(self) -> pl.DataFrame:
         """Return one row per family: ``held_s`` and ``coverage``."""
-        held = (
-            self.inside()
-            .group_by("family")
-            .agg((pl.col("end_ts") - pl.col("start_ts")).sum().alias("held_s"))
-        )
+        held_s = (pl.col("end_ts") - pl.col("start_ts")).sum()
+        held = self.inside().group_by("family").agg(held_s=held_s)
         share = pl.col("held_s") / pl.lit(self.window.length_s, pl.Int64)
         return (
             self.groups.select(pl.col("family").unique().sort())
@@ -156,10 +152,7 @@ class Watched:
         return pl.concat(found).sort("t_open")
 
     def cut(self) -> pl.DataFrame:
-        """Return the lifecycles, each until the next gap of its log, which would hide a close.
-
-        ``cut`` is true if a gap ended an event or left it out.
-        """
+        """Return the lifecycles, each until the next gap of its log, and whether it is ``cut``."""
         opened, duration_s = pl.col("t_open").is_not_null(), pl.col("duration_s")
         seen_s = (pl.col("until") - pl.col("t_open")).fill_null(0).clip(lower_bound=0)
         watched_s = pl.when(pl.col("seen_s") > 0).then(pl.col("seen_s").cast(pl.Float64))
@@ -170,10 +163,8 @@ class Watched:
                 (opened & duration_s.is_not_null() & (pl.col("seen_s") < duration_s)).alias("cut")
             )
             .select(
-                *(
-                    *("_number", "kind", "t_open", "entry_s", "cut"),
-                    selectors.by_name(*_OPTIONAL, require_all=False),
-                ),
+                *("_number", "kind", "t_open", "entry_s", "cut"),
+                selectors.by_name(*_OPTIONAL, require_all=False),
                 pl.when("cut").then(watched_s).otherwise(duration_s).alias("duration_s"),
                 pl.when("cut").then(0).otherwise("observed").alias("observed"),
             )
@@ -225,9 +216,7 @@ def _merged(stretches: pl.DataFrame) -> pl.DataFrame:
     start, end = pl.col("start_ts"), pl.col("end_ts")
     before = end.cum_max().shift(1).over("family")
     return (
-        stretches.select(
-            "family", "start_ts", pl.min_horizontal("end_ts", "known_until").alias("end_ts")
-        )
+        stretches.select("family", "start_ts", end_ts=pl.min_horizontal("end_ts", "known_until"))
         .filter(start < end)
         .sort("family", "start_ts", "end_ts")
         .with_columns((start > before).fill_null(value=True).cum_sum().over("family").alias("part"))

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from toolkit.analyses import Parameter, analysis
+from toolkit.columns import schema_of
 from toolkit.reasons import Reason
 from toolkit.statistics.core.contract import Frame, Question, checked_column, checked_names
 from toolkit.statistics.core.windows import documents_extent
@@ -24,20 +25,7 @@ from toolkit.statistics.events.paths import (
 )
 from toolkit.statistics.numeric.arrays import Flags, Floats, Integers
 
-_FIGURES = {
-    **dict.fromkeys(("n", "n_events", "n_overlapping", "n_clusters"), pl.Int64),
-    **dict.fromkeys(("run_up_median_log_bps", "return_median_log_bps"), pl.Float64),
-    **dict.fromkeys(("return_q25_log_bps", "return_q75_log_bps"), pl.Float64),
-    **dict.fromkeys(("highest_median_log_bps", "lowest_median_log_bps"), pl.Float64),
-    "went_on_share": pl.Float64,
-    "path_reason": pl.String,
-    **dict.fromkeys(("return_median_lower_log_bps", "return_median_upper_log_bps"), pl.Float64),
-    **dict.fromkeys(("went_on_lower", "went_on_upper"), pl.Float64),
-    "band_reason": pl.String,
-    "n_retraced": pl.Int64,
-    **dict.fromkeys(("retraced_median", "retraced_q25", "retraced_q75"), pl.Float64),
-    "retraced_reason": pl.String,
-}
+_FIGURES = schema_of("events.follow_through")
 _STEM = re.compile("^(return|highest|lowest|went_on|retraced)_(?!reason)")
 _FROM_DETECTION = {
     name: _STEM.sub(r"\1_from_detection_", name).replace("run_up_", "run_up_to_detection_")
@@ -124,9 +112,7 @@ def follow_through(
     """
     horizons = checked_horizons(horizons_s)
     checked_column(values, column)
-    known = KnownValues.of(
-        values, column, step_s=step_s, known_after_s=known_after_s, max_stale_s=max_stale_s
-    )
+    known = KnownValues.of(values, column, step_s, known_after_s, max_stale_s)
     given = checked_events(events)
     by = checked_names("by", by, given.columns)
     options = (
@@ -135,19 +121,13 @@ def follow_through(
         ("known_after_s", known_after_s),
         ("from_detection", from_detection),
         ("cluster", checked_cluster(cluster)),
+        ("before_s", before_s),
     )
-    question = Question(
-        "events.follow_through/2",
-        *documents_extent(given),
-        column,
-        step_s,
-        max_stale_s,
-        (*options, ("before_s", before_s)),
-    )
+    window = documents_extent(given)
+    question = Question("events.follow_through/2", *window, column, step_s, max_stale_s, options)
     kept = without_overlaps(given, horizons[-1])
     around = Around(before_s, horizons[-1], from_detection=from_detection)
     measured = _measured(kept, known, around, horizons)
-    schema = {name: given.schema[name] for name in by} | {"horizon_s": pl.Int64} | _FIGURES
     keys = given.select(by).unique().sort(by).rows() if by else [()]
     clusters = clusters_of(kept, cluster, before_s + horizons[-1])
     rows = []
@@ -157,11 +137,9 @@ def follow_through(
         counts = {"n_events": int(count), "n_overlapping": int(count - mine.sum())}
         for horizon, figures in measured.items():
             of_group = _figures(figures[:, mine], clusters[mine])
-            rows.append(own | {"horizon_s": horizon} | of_group | counts)
-    found = pl.DataFrame(rows, schema=schema)
-    before = found.columns.index("n_clusters")
-    found.insert_column(before, pl.repeat(cluster, found.height, eager=True).alias("cluster"))
-    found = found.with_columns(*question.columns)
+            rows.append(own | {"horizon_s": horizon, "cluster": cluster} | of_group | counts)
+    schema = {name: given.schema[name] for name in by} | _FIGURES
+    found = pl.DataFrame(rows, schema=schema).with_columns(*question.columns)
     return found.rename(_FROM_DETECTION) if from_detection else found
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import polars as pl
 
 from toolkit.analyses import Parameter, analysis
+from toolkit.columns import schema_of
 from toolkit.errors import InputError, needs_extra
 from toolkit.reasons import Reason
-from toolkit.statistics.core.conditions import Schema
 from toolkit.statistics.core.contract import Frame
 from toolkit.statistics.events.clusters import (
     AUTO,
@@ -116,16 +116,11 @@ def clustered_errors(scores: Scores, of: Integers, count: int) -> tuple[Floats, 
     1.
     """
     whole = scores.of_lives.sum(axis=0)  # nearly 0
+    of_lives = ("durations", "entries", "ended", "design")
     moved, parts = [], []
     for each in range(count):
         others = of != each
-        left = Scores(
-            scores.durations[others],
-            scores.entries[others],
-            scores.ended[others],
-            scores.design[others],
-            scores.slopes,
-        )
+        left = replace(scores, **{name: getattr(scores, name)[others] for name in of_lives})
         kept = left.information(np.ones(others.sum(), dtype=bool))
         change = left.of_lives.sum(axis=0) - whole
         moved.append(np.linalg.pinv(kept, hermitian=True) @ change)
@@ -143,19 +138,6 @@ _MOST_LEFT_OUT = 50
 """Above this number neighbouring clusters are joined: each needs one more pass."""
 _LEAST_FREEDOM = 2.0
 """The fewest degrees of freedom of a slope with bounds."""
-
-
-_RATIOS: Schema = {
-    "family": pl.String(),
-    **dict.fromkeys(("covariate", "value", "baseline"), pl.String()),
-    **dict.fromkeys(("n", "n_ended", "n_left_out"), pl.Int64()),
-    "cluster": pl.String(),
-    "n_clusters": pl.Int64(),
-    **dict.fromkeys(
-        ("hazard_ratio", "hazard_ratio_lower", "hazard_ratio_upper", "p_value"), pl.Float64()
-    ),
-    "hazard_ratio_reason": pl.String(),
-}
 
 
 @analysis(
@@ -240,10 +222,11 @@ def hazard_ratios(
         for (family,), of_family in known.partition_by("family", as_dict=True).items()
         for row in _ratios(of_family, names, cluster)
     ]
-    rows = pl.DataFrame(found, schema=_RATIOS)
+    rows = pl.DataFrame(found, schema=schema_of("events.hazard_ratios"))
     return (
-        rows.join(watched.held_s(), on="family", how="left", maintain_order="left")
-        .select(*rows.columns[:9], "coverage", *rows.columns[9:])
+        rows.drop("coverage")
+        .join(watched.held_s(), on="family", how="left", maintain_order="left")
+        .select(rows.columns)
         .sort("family", maintain_order=True)
         .with_columns(watched.question("events.hazard_ratios/2", cluster=cluster).columns)
     )

@@ -39,10 +39,7 @@ SKEW_S = 60
 def whole_events(
     batches: Iterable[pl.DataFrame], key: str, most: int = 100_000
 ) -> Iterator[pl.DataFrame]:
-    """Distribute batches of documents over parts of about ``most`` rows that split no event.
-
-    ``key`` is a column that documents of one event share. They keep their order.
-    """
+    """Distribute documents over parts of about ``most`` rows, each ``key`` in one and in order."""
     dealt: list[list[pl.DataFrame]] = [[] for _ in range(_PARTS)]
     for batch in batches:
         others = batch.drop(key).select(pl.col(pl.String))
@@ -179,10 +176,7 @@ def _grouped(documents: pl.DataFrame, names: list[str], shown: Sequence[str]) ->
 
 
 def _unskewed(found: pl.DataFrame) -> pl.LazyFrame:
-    """Join a close to the opening right after it that arrived first: its clock runs behind.
-
-    The lifecycle is closed and ``skewed``: it has no duration.
-    """
+    """Join a close to the opening right after it that arrived first: closed and ``skewed``."""
     same = pl.col("key") == pl.col("key").shift(1)
     lone_close = (~pl.col("opened") & pl.col("closed") & (pl.col("n") == 1)).shift(1)
     near = pl.col("first_ms") - pl.col("last_ms").shift(1) <= 1000 * SKEW_S
@@ -389,10 +383,7 @@ def _lifecycles(
     descending: Mapping[str, bool],
     shown: Sequence[str] = (),
 ) -> pl.DataFrame:
-    """Pair documents as `lifecycles` does, each log to its ``known_until``, and sort the result.
-
-    The columns ``shown`` are those of the first document, and ``since`` is its time.
-    """
+    """Pair documents as `lifecycles` does, each log to its ``known_until``, and sort the result."""
     names = [name for name in key if name != "family"]
     question = Question(
         "events.lifecycles/4", *window, magnitude, options=tuple(("key", name) for name in names)

@@ -56,7 +56,6 @@ class KnownValues:
         cls,
         frame: Frame,
         column: str,
-        *,
         step_s: Step,
         known_after_s: int | None,
         max_stale_s: int | None,
@@ -97,10 +96,7 @@ class KnownValues:
         return found.to_numpy()
 
     def at(self, numbers: Integers, times: Integers) -> Floats:
-        """Return the newest value known at each time, NaN without one or if it is too old.
-
-        ``numbers`` and ``times`` have one length, in any order.
-        """
+        """Return the newest value known at each time, NaN without one or if it is too old."""
         values, fresh_until = self._looked_up
         place = self._place(numbers, times)
         found = values[place]
@@ -125,10 +121,9 @@ class KnownValues:
         return found
 
     def first_after(self, numbers: Integers, times: Integers) -> Integers:
-        """Return the place of the first value known after each time, -1 if there is none in time.
+        """Return the place of the first value known after each time, not in its very second.
 
-        A value of the very second of an event may be of before it and is skipped. Too late is more
-        than ``max_stale_s`` after the time.
+        It is -1 if there is none within ``max_stale_s``.
         """
         newest = self._place(numbers, times)
         if self.grid is not None:

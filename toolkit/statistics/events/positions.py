@@ -11,6 +11,7 @@ import polars as pl
 
 from toolkit.analyses import Parameter, analysis
 from toolkit.cards import duration
+from toolkit.columns import schema_of
 from toolkit.errors import InputError
 from toolkit.market import EventFamily, Step
 from toolkit.reasons import Reason
@@ -35,8 +36,8 @@ from toolkit.statistics.fees.fee_table import (
     check_asked,
     check_held_style,
 )
-from toolkit.statistics.fees.net_edge import MULTIPLES, costs_over_time, named_by
-from toolkit.statistics.funding.carry_figures import ENDS, FORMS, QUANTILES
+from toolkit.statistics.fees.net_edge import MULTIPLES, costed, costs_over_time, named_by
+from toolkit.statistics.funding.carry_figures import ENDS, QUANTILES
 from toolkit.statistics.numeric.arrays import Floats, Integers
 
 DELAYS_S = (0, 60, 300, 900)
@@ -46,24 +47,9 @@ _COLUMN = "spread_log_bps"
 _NEVER = 2**60
 _ENDS = ("close", "return", "limit")
 _AFTER_ENTRY = ("returned_before", "open", "log_gap", "no_exit")
-FEE_TABLE = {
-    "style": pl.String,
-    "notional": pl.Float64,
-    "fee_model": pl.String,
-    "fee_model_hash": pl.String,
-}
+_FEE_TABLE = schema_of(also=("style", "notional", "fee_model", "fee_model_hash"))
 _LIVES = {"event": "String", "symbol": "String", "legs": "String", "t_close": "Int64"}
-_POSITIONS = {
-    **dict.fromkeys(("family", "trajectory", "symbol", "legs", "event"), pl.String),
-    **dict.fromkeys(("t_open", "t_close", "delay_s", "entry_ts"), pl.Int64),
-    "entry_spread_log_bps": pl.Float64,
-    "exit_ts": pl.Int64,
-    "exit_spread_log_bps": pl.Float64,
-    "held_s": pl.Int64,
-    "ended_by": pl.String,
-    "gross_bps": pl.Float64,
-    "position_reason": pl.String,
-}
+_POSITIONS = dict([*schema_of("events.positions").items()][:16])  # without costs
 
 
 @analysis(
@@ -147,23 +133,13 @@ def positions(
     check_held_style(style)
     checked_types(lives, _LIVES, parameter="lives")
     watched = Watched.of(lives, (), held)
-    known = KnownValues.of(
-        holding(spreads, _COLUMN),
-        _COLUMN,
-        step_s=step_s,
-        known_after_s=known_after_s,
-        max_stale_s=max_stale_s,
-    )
+    spreads = holding(spreads, _COLUMN)
+    known = KnownValues.of(spreads, _COLUMN, step_s, known_after_s, max_stale_s)
     options = {"delays_s": str(delays), "limit_s": limit, "exit_bps": level, "late_s": late_s}
     costs = {"fees": fees.hash if fees else None, "notional": float(notional), "style": style}
-    question = Question(
-        "events.positions/2",
-        *watched.window,
-        _COLUMN,
-        step_s,
-        max_stale_s,
-        (*options.items(), *costs.items(), ("known_after_s", known_after_s)),
-    )
+    asked = (*options.items(), *costs.items(), ("known_after_s", known_after_s))
+    window = watched.window
+    question = Question("events.positions/2", *window, _COLUMN, step_s, max_stale_s, asked)
     events = _events(lives, watched)
     by = _Exit(limit, level, late_s)
     found = [_taken(events, known, each, by) for each in delays]
@@ -178,10 +154,7 @@ def _delays(given: Sequence[int]) -> list[int]:
 
 
 def _events(lives: pl.DataFrame, watched: Watched) -> pl.DataFrame:
-    """Return the spread events with two legs, and why some are left out.
-
-    ``over_ts`` is the close, or else the last time known to be open.
-    """
+    """Return the spread events with two legs, why some are left out, and when they are over."""
     seen_s = pl.col("duration_s").fill_null(0).floor().cast(pl.Int64)
     never_seen = pl.col("t_open").is_null() | (pl.col("t_open") < watched.window.start)
     closed = pl.col("t_close").is_not_null()
@@ -275,21 +248,14 @@ def _with_costs(
     rows: pl.DataFrame, fees: FeeModel | None, notional: float, style: Style
 ) -> pl.DataFrame:
     gross, cost = pl.col("gross_bps"), pl.col("cost_bps")
-    named = [pl.lit(None, kind).alias(name) for name, kind in FEE_TABLE.items()]
+    named = [pl.lit(None, kind).alias(name) for name, kind in _FEE_TABLE.items()]
     found = rows.with_columns(cost_bps=pl.lit(None, pl.Float64))
     if fees is not None:
         named = named_by(fees, notional, style)
         keys = rows.drop_nulls("gross_bps")["trajectory"].unique(maintain_order=True)
-        costs = costs_over_time(keys, fees, notional, style)
-        found = (
-            rows.with_row_index("row")
-            .with_columns(pl.col("entry_ts").fill_null(0).alias("ts"))
-            .sort("ts")
-            .join_asof(costs, on="ts", by="trajectory", check_sortedness=False)
-            .sort("row")
-            .drop("row", "ts")
-            .with_columns(pl.when(gross.is_not_null()).then(cost).alias("cost_bps"))
-        )
+        entered = rows.with_columns(ts=pl.col("entry_ts").fill_null(0))
+        found = costed(entered, costs_over_time(keys, fees, notional, style)).drop("ts")
+        found = found.with_columns(pl.when(gross.is_not_null()).then(cost).alias("cost_bps"))
     unknown = first_reason({Reason.UNKNOWN_FEE: cost.is_null()})
     return found.with_columns(
         (gross - cost).alias("net_bps"),
@@ -324,26 +290,6 @@ _READ = {
 _BANDS = {"cluster": pl.String, "n_clusters": pl.Int64} | {
     f"{side}_{end}_bps": pl.Float64 for side in _SIDES for end in ENDS
 }
-_COLUMNS = (
-    *(
-        "n_events",
-        "n",
-        *LEFT_OUT,
-        *("cluster", "n_clusters", "coverage", "taken_share", "events_reason"),
-    ),
-    *(*_ENDED, "entry_median_log_bps", "held_median_s", "held_q95_s"),
-    *(f"gross_{form}_bps" for form in FORMS),
-    *("gross_per_event_bps", "gross_positive_share", "gross_reason"),
-    *(f"gross_{end}_bps" for end in ENDS),
-    *("gross_band_reason", "net_n", "cost_mean_bps"),
-    *(f"net_{form}_bps" for form in FORMS),
-    "net_per_event_bps",
-    *(f"net_mean{at}_bps" for at in MULTIPLES if at),
-    *(f"net_positive_share{at}" for at in MULTIPLES),
-    "net_reason",
-    *(f"net_{end}_bps" for end in ENDS),
-    "net_band_reason",
-)
 
 
 def _title(
@@ -434,12 +380,9 @@ def payoff(rows: pl.DataFrame, *, by: Sequence[str] = (), cluster: str = "path")
     start, end, of = asked.row(0) if asked.height else (0, 1, None)
     options = (("by", str(by)), ("cluster", cluster), ("positions", of))
     question = Question("events.payoff/2", start, end, options=options)
-    return found.with_columns(_shares()).select(
-        *keys,
-        *_COLUMNS,
-        *(pl.lit(rows[name].first(), kind).alias(name) for name, kind in FEE_TABLE.items()),
-        *question.columns,
-    )
+    named = (pl.lit(rows[name].first(), kind).alias(name) for name, kind in _FEE_TABLE.items())
+    columns = schema_of("events.payoff").names()
+    return found.with_columns(*_shares(), *named, *question.columns).select(*keys, *columns[1:])
 
 
 def _sums() -> list[pl.Expr]:

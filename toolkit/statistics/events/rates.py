@@ -208,18 +208,16 @@ def rates_of_groups(watched: Watched, groups: pl.DataFrame, cluster: str) -> pl.
     counts = rows["n"].to_numpy().astype(np.float64)
     given = (rows[name].to_numpy() for name in _SPREAD)
     divisor, few = divisor_of(counts, *given)
-    lower, upper = (each * divisor for each in poisson_interval(counts / divisor))
-    ends = zip(
-        _ENDS, (counts, *(np.where(few, np.nan, end) for end in (lower, upper))), strict=True
-    )
+    ends = (np.where(few, np.nan, end * divisor) for end in poisson_interval(counts / divisor))
+    bounds = zip(_ENDS, (counts, *ends), strict=True)
     some = pl.col("held_s") > 0
-    bounds = {name: pl.Series(name, values).fill_nan(None) for name, values in ends}
     per_unit = [
         pl.when(some).then(pl.col(name) / (pl.col("held_s") / unit_s)).alias(f"{name}_{unit}")
         for unit, unit_s in _UNITS.items()
         for name in _ENDS
     ]
-    return rows.with_columns(**bounds).select(
+    of_counts = rows.with_columns(pl.Series(name, end).fill_nan(None) for name, end in bounds)
+    return of_counts.select(
         *names,
         *("n", "n_not_held", "held_s", "coverage", "cluster", "n_clusters", "fano", *_INNER),
         *per_unit,
@@ -297,21 +295,17 @@ def league(
     found = rates_of_groups(watched, groups, cluster)
     parts = [_shrunk(part) for part in found.partition_by("family", maintain_order=True)]
     order = pl.coalesce(_SHRUNK[0], "rate_per_day")
+    rank = order.rank("min", descending=True).over("family")
     share = pl.col("n") / pl.col("n").sum().over("family")
     return (
         pl.concat(parts or [_shrunk(found)])
-        .with_columns(
-            order.rank("min", descending=True).over("family").cast(pl.Int64).alias("rank")
-        )
-        .with_columns(pl.when(share.is_finite()).then(share).alias("share"))
+        .with_columns(rank=rank.cast(pl.Int64), share=pl.when(share.is_finite()).then(share))
         .sort("family", "rank", *names[1:], nulls_last=True)
         .select(
             *(name for name in found.columns if name not in _INNER),
-            "rank",
-            "share",
+            *("rank", "share"),
             first_reason({Reason.EMPTY: pl.col("share").is_null()}).alias("share_reason"),
-            *_SHRUNK,
-            "shrunk_reason",
+            *(*_SHRUNK, "shrunk_reason"),
             *watched.question("events.league/2", cluster=cluster).columns,
         )
     )

@@ -40,6 +40,7 @@ from toolkit.statistics.events.paths import (
     clusters_of,
     without_overlaps,
 )
+from toolkit.statistics.funding.carry_figures import ENDS
 from toolkit.statistics.numeric.arrays import Floats, Integers
 
 _OFFSETS_A_SIDE = 60
@@ -158,15 +159,12 @@ def study(
     around = Around(before_s, after_s, quiet_s, less, from_detection)
     checked_cluster(cluster)
     checked_column(values, column)
-    known = KnownValues.of(
-        values, column, step_s=step_s, known_after_s=known_after_s, max_stale_s=max_stale_s
-    )
+    known = KnownValues.of(values, column, step_s, known_after_s, max_stale_s)
     every = _every(around, known.step_s) if every_s is None else whole_number("every_s", every_s, 1)
     given = checked_events(events)
     options = around.options(known_after_s=known_after_s, every_s=every, cluster=cluster)
-    question = Question(
-        "events.study/2", *documents_extent(given), column, step_s, max_stale_s, options
-    )
+    window = documents_extent(given)
+    question = Question("events.study/2", *window, column, step_s, max_stale_s, options)
     kept = without_overlaps(given, after_s)
     given = given.select("trajectory", "ts")
     changes = AbnormalChanges.of(known, kept, given, around, is_price=is_price(column))
@@ -211,7 +209,7 @@ _SCHEMA = {
     **dict.fromkeys(("offset_s", "n", "n_clusters"), pl.Int64),
     **dict.fromkeys(("mean", "median", "q25", "q75"), pl.Float64),
     "path_reason": pl.String,
-    **dict.fromkeys(("mean_lower", "mean_upper", "median_lower", "median_upper"), pl.Float64),
+    **dict.fromkeys(ENDS, pl.Float64),
     "band_reason": pl.String,
 }
 
@@ -228,12 +226,7 @@ def _figures(path: Floats, clusters: Integers) -> dict[str, float | int | str | 
     band = cluster_band(clusters, path)
     if band is None:
         return found | {"band_reason": no_band_reason(path.size)}
-    return found | {
-        "mean_lower": band.mean[0],
-        "mean_upper": band.mean[1],
-        "median_lower": band.median[0],
-        "median_upper": band.median[1],
-    }
+    return found | dict(zip(ENDS, (*band.mean, *band.median), strict=True))
 
 
 _SEED = 20_261_123
@@ -315,14 +308,11 @@ def placebo(
     before_s = usual_s(column) if before_s is None else before_s
     around = Around(before_s, horizons[-1], quiet_s, less, from_detection)
     checked_column(values, column)
-    known = KnownValues.of(
-        values, column, step_s=step_s, known_after_s=known_after_s, max_stale_s=max_stale_s
-    )
+    known = KnownValues.of(values, column, step_s, known_after_s, max_stale_s)
     given = checked_events(events)
     options = around.options(known_after_s=known_after_s, horizons_s=str(horizons), runs=runs)
-    question = Question(
-        "events.placebo/2", *documents_extent(given), column, step_s, max_stale_s, options
-    )
+    window = documents_extent(given)
+    question = Question("events.placebo/2", *window, column, step_s, max_stale_s, options)
     # those of one trajectory together, as neighbours are looked up faster
     kept = without_overlaps(given, horizons[-1]).sort("trajectory", "ts")
     count = given.height
@@ -489,12 +479,7 @@ class _ChangesByStep:
 
 def _test(mean: float, drawn: Floats, count: int) -> dict[str, float | int | str | None]:
     drawn = drawn[np.isfinite(drawn)]
-    found: dict[str, float | int | str | None] = {
-        "placebo_mean": None,
-        "placebo_std": None,
-        "p_value": None,
-    }
-    found |= {"runs": drawn.size}
+    found: dict[str, float | int | str | None] = {"runs": drawn.size}
     if count < FEWEST_VALUES or not drawn.size:
         return found | {"p_value_reason": Reason.TOO_FEW if count else Reason.EMPTY}
     further = int((np.abs(drawn) >= abs(mean) * (1 - 1e-12)).sum())

@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 
 from toolkit.analyses import analysis
+from toolkit.columns import schema_of
 from toolkit.errors import InputError
 from toolkit.reasons import Reason
-from toolkit.statistics.core.conditions import Schema
 from toolkit.statistics.core.contract import Frame, first_reason
 from toolkit.statistics.events.clusters import (
     AUTO,
@@ -49,13 +49,10 @@ def with_clusters(
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Replace the errors of a curve by those of clustered lives, and return each group's clusters.
 
-    ``curve`` is `toolkit.statistics.numeric.life_curve.life_curve` of ``lives`` by ``_number``,
-    with t_open and the columns of `clusters_of_lives`. A life adds its martingale, weighted by one
-    over the survivors, to the logarithm of the share at an age. The variance is the jackknife's
-    over clusters (Williams 1995, Lin and Wei 1989). ``log_error`` is scaled so that 1.96 of it are
-    Student's quantile, with `effective_freedom`. In groups of which fewer than 10 ended, lives are
-    taken as independent. The second frame has one row per group: _number, cluster, n_clusters and
-    few_clusters.
+    A life adds its martingale, weighted by one over the survivors, to the logarithm of the share at
+    an age. The variance is the jackknife's over clusters. ``log_error`` is scaled so that 1.96 of
+    it are Student's quantile, with `effective_freedom`. In groups of which fewer than 10 ended,
+    lives are taken as independent. The second frame has one row per group.
 
     Source: Williams, R. L. (1995), Lifetime Data Analysis 1. Lin, D. Y. and Wei, L. J. (1989),
     Journal of the American Statistical Association 84.
@@ -123,10 +120,7 @@ def _influence(lives: pl.DataFrame, ages: Floats, hazard: Floats, weight: Floats
 def risk_tables(
     lives: pl.DataFrame, group: Integers, count: int, ages: Floats
 ) -> Iterator[tuple[Integers, Integers]]:
-    """Yield, for some ages at a time, how many lives of each group are watched, and how many end.
-
-    ``lives`` are sorted by duration. Tables have one row per group and one column of ``ages``.
-    """
+    """Yield, for some ``ages`` at a time, how many of each group are watched, and how many end."""
     durations, entries = lives["duration_s"].to_numpy(), lives["entry_s"].to_numpy()
     ended = lives["observed"].to_numpy() == 1
     over = np.searchsorted(ages, durations, side="right")
@@ -164,15 +158,6 @@ _WANTED = [
 ]
 _BOUNDS = [f"{name}_{end}_s" for name in _SHARES for end in ("lower", "upper")]
 _KINDS = ("closed", "open", "reopened", "orphans")
-
-_COMPARED: Schema = {
-    "family": pl.String(),
-    **dict.fromkeys(("n", "n_ended", "n_groups"), pl.Int64()),
-    "chi_square": pl.Float64(),
-    "freedom": pl.Int64(),
-    "p_value": pl.Float64(),
-    "log_rank_reason": pl.String(),
-}
 
 
 @analysis(
@@ -391,10 +376,11 @@ def log_rank(
         | _compared(lives.filter(pl.col("_number").is_in(groups["_number"].to_list())))
         for (family,), groups in watched.groups.partition_by("family", as_dict=True).items()
     ]
-    rows = pl.DataFrame(found, schema=_COMPARED)
+    rows = pl.DataFrame(found, schema=schema_of("events.log_rank"))
     return (
-        rows.join(watched.held_s(), on="family", how="left", maintain_order="left")
-        .select("family", "n", "n_ended", "n_groups", "coverage", *rows.columns[4:])
+        rows.drop("coverage")
+        .join(watched.held_s(), on="family", how="left", maintain_order="left")
+        .select(rows.columns)
         .with_columns(watched.question("events.log_rank/1").columns)
     )
 

@@ -247,18 +247,15 @@ def clustering(
     draws = whole_number("draws", draws, 99)
     watched = Watched.of(lives, by, held)
     names = watched.names
-    whole = {
-        family: _whole(part, bucket_s)
-        for (family,), part in watched.inside().partition_by("family", as_dict=True).items()
-    }
+    inside = watched.inside().partition_by("family", as_dict=True)
+    whole, minutes = (
+        {family: _whole(part, length_s) for (family,), part in inside.items()}
+        for length_s in (bucket_s, FINEST_S)
+    )
     opened = watched.openings().group_by("_number", maintain_order=True).agg(pl.col("t_open"))
     rows = watched.groups.join(opened, on="_number", how="left", maintain_order="left")
     none = np.empty(0, np.int64)
     opened_at = [none if times is None else times.to_numpy() for times in rows["t_open"]]
-    minutes = {
-        family: _whole(part, FINEST_S)
-        for (family,), part in watched.inside().partition_by("family", as_dict=True).items()
-    }
     found = []
     for family, times in zip(rows["family"], opened_at, strict=True):
         own = _bursts(times, whole.get(family, none), bucket_s, draws)
@@ -407,25 +404,19 @@ def _wide_enough(found: pl.DataFrame) -> pl.DataFrame:
     ends = (end * factor for end in poisson_interval(counts / factor))
     least, most = (pl.lit(pl.Series(end)) / weeks for end in ends)
     of_all = mean - pl.col("events_per_h_deviation")
-    bounds = []
+    bounds: dict[str, pl.Expr] = {}
     for name, low, high in (
         ("events_per_h_mean", least, most),
         ("events_per_h_deviation", least - of_all, most - of_all),
     ):
         lower, upper = pl.col(f"{name}_lower"), pl.col(f"{name}_upper")
         few = lower.is_not_null() & pl.lit(pl.Series(counts / factor < _FEW))
-        bounds += [
-            pl.when(few)
-            .then(pl.min_horizontal(lower, low))
-            .otherwise(lower)
-            .alias(f"{name}_lower"),
-            pl.when(few)
-            .then(pl.max_horizontal(upper, high))
-            .otherwise(upper)
-            .alias(f"{name}_upper"),
-        ]
+        bounds |= {
+            f"{name}_lower": pl.when(few).then(pl.min_horizontal(lower, low)).otherwise(lower),
+            f"{name}_upper": pl.when(few).then(pl.max_horizontal(upper, high)).otherwise(upper),
+        }
     lower, upper = (pl.col(f"events_per_h_deviation_{end}") for end in ("lower", "upper"))
-    return found.with_columns(bounds).with_columns(((lower > 0) | (upper < 0)).alias("differs"))
+    return found.with_columns(**bounds).with_columns(((lower > 0) | (upper < 0)).alias("differs"))
 
 
 _QUANTILES = {"q05": 0.05, "q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95, "q99": 0.99}
@@ -495,14 +486,9 @@ def magnitudes(
     for part in (counts, figures, tails):
         found = found.join(part, on="number", how="left", maintain_order="left")
     return found.select(
-        *watched.names,
-        "n",
-        "n_without",
-        "n_opened_before",
+        *(*watched.names, "n", "n_without", "n_opened_before"),
         pl.col("n_open").fill_null(0),
-        "coverage",
-        "size_mean_pct",
-        *(f"size_{name}_pct" for name in _QUANTILES),
+        *("coverage", "size_mean_pct", *(f"size_{name}_pct" for name in _QUANTILES)),
         "size_largest_pct",
         first_reason({Reason.EMPTY: pl.col("n") == 0}).alias("size_reason"),
         *tail_columns("size_pct"),

@@ -81,14 +81,8 @@ Style = Literal["taker", "maker", "maker_buy", "maker_sell", "prefunded", "trans
 NOTIONAL = 10_000.0
 """The default notional of one leg in the quote currency."""
 
-FILLS: dict[str, int] = {
-    "taker": 4,
-    "maker": 4,
-    "maker_buy": 4,
-    "maker_sell": 4,
-    "prefunded": 2,
-    "transfer": 2,
-}
+FILLS = dict.fromkeys(("taker", "maker", "maker_buy", "maker_sell"), 4)
+FILLS |= {"prefunded": 2, "transfer": 2}
 """The fills of each style on two legs; one leg has half."""
 
 _TAKER, _MAKER = "taker_bps", "maker_bps"

@@ -74,13 +74,7 @@ def net_edge(
     keys = rows["trajectory"].unique(maintain_order=True)
     check_pairs(keys)
     costs = costs_over_time(keys, fees, notional, style)
-    found = (
-        rows.select("trajectory", "ts", gross.alias("gross_bps"))
-        .with_row_index("row")
-        .sort("ts")
-        .join_asof(costs, on="ts", by="trajectory", check_sortedness=False)
-        .sort("row")
-    )
+    found = costed(rows.select("trajectory", "ts", gross.alias("gross_bps")), costs)
     gross, cost = pl.col("gross_bps"), pl.col("cost_bps")
     empty, unknown = {Reason.EMPTY: gross.is_null()}, {Reason.UNKNOWN_FEE: cost.is_null()}
     figures = found.select(
@@ -89,12 +83,9 @@ def net_edge(
         first_reason(empty).alias("gross_reason"),
         cost,
         first_reason(unknown).alias("cost_reason"),
-        (gross - cost).alias("edge_bps"),
-        (gross - 0.5 * cost).alias("edge_at_half_cost_bps"),
-        (gross - 2 * cost).alias("edge_at_twice_cost_bps"),
+        *((gross - k * cost).alias(f"edge{at}_bps") for at, k in MULTIPLES.items()),
         first_reason({**empty, **unknown}).alias("edge_reason"),
-        pl.lit(fees.name).alias("fee_model"),
-        pl.lit(fees.hash).alias("fee_model_hash"),
+        *fee_table(fees),
     )
     if fees.fees and rows.height and figures["cost_bps"].null_count() == rows.height:
         last = rows.sort("ts").row(-1, named=True)
@@ -102,6 +93,17 @@ def net_edge(
             advice = "add it under [[fee]], valid from before the rows"
             raise InputError("fees", fees.name, f"a table with {lacks}", advice=advice)
     return pl.concat([rows, figures], how="horizontal")
+
+
+def costed(rows: pl.DataFrame, costs: pl.DataFrame) -> pl.DataFrame:
+    """Add ``cost_bps`` at the time of each row, by `costs_over_time`. Rows keep their order."""
+    return (
+        rows.with_row_index("row")
+        .sort("ts")
+        .join_asof(costs, on="ts", by="trajectory", check_sortedness=False)
+        .sort("row")
+        .drop("row")
+    )
 
 
 def check_pairs(keys: Iterable[str]) -> None:
@@ -140,11 +142,16 @@ def with_costs(
 
 def named_by(fees: FeeModel, notional: float, style: Style) -> list[pl.Expr]:
     """Build the columns that name style, notional and fee table."""
+    named = [pl.lit(style).alias("style"), pl.lit(float(notional)).alias("notional")]
+    return [*named, *fee_table(fees)]
+
+
+def fee_table(fees: FeeModel | None) -> list[pl.Expr]:
+    """Build the columns that name the fee table, null without one."""
+    name, of = (fees.name, fees.hash) if fees else (None, None)
     return [
-        pl.lit(style).alias("style"),
-        pl.lit(float(notional)).alias("notional"),
-        pl.lit(fees.name).alias("fee_model"),
-        pl.lit(fees.hash).alias("fee_model_hash"),
+        pl.lit(name, pl.String).alias("fee_model"),
+        pl.lit(of, pl.String).alias("fee_model_hash"),
     ]
 
 

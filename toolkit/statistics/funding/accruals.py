@@ -30,39 +30,32 @@ def accruals(found: LegSettlements, question: Question, *columns: str) -> pl.Dat
     ts, interval_s = pl.col("ts"), 3600 * pl.col("interval_hours")
     follows = (ts - before("ts")) <= (1 + TOLERANCE) * interval_s
     since = pl.when(follows.fill_null(value=False)).then(before("ts").cast(pl.Float64))
-    return collected(
-        found.rows.lazy()
-        .with_row_index("row")
-        .with_columns(
-            pl.coalesce(since, ts - interval_s)
-            .clip(lower_bound=question.start)
-            .alias("accrues_from"),
-            ts.cast(pl.Float64).clip(upper_bound=question.end).alias("accrues_until"),
-        )
-        .filter(interval_s.is_not_null() & (pl.col("accrues_from") < pl.col("accrues_until")))
-        .select(*columns or _COLUMNS)
-    )
+    paid = _inside(found, question, pl.coalesce(since, ts - interval_s), ts)
+    return collected(paid.select(*columns or _COLUMNS))
 
 
 def in_force(found: LegSettlements, question: Question) -> pl.DataFrame:
-    """List the part of the window in which each settled rate is in force, as `accruals` does.
-
-    A rate is in force until the leg's next settlement, at most two of its intervals.
-    """
+    """List the part of the window in which each settled rate is in force: at most two intervals."""
     ts, interval_s = pl.col("ts"), 3600 * pl.col("interval_hours")
     number = pl.col("leg_number")
     following = pl.when(number == number.shift(-1)).then(ts.shift(-1)).cast(pl.Float64)
-    return collected(
+    until = pl.min_horizontal(following, ts + STALE_INTERVALS * interval_s)
+    return collected(_inside(found, question, ts, until).select(_COLUMNS))
+
+
+def _inside(
+    found: LegSettlements, question: Question, begins: pl.Expr, ends: pl.Expr
+) -> pl.LazyFrame:
+    """Cut what each settlement of a known interval paid for to the window."""
+    since, until = pl.col("accrues_from"), pl.col("accrues_until")
+    return (
         found.rows.lazy()
         .with_row_index("row")
         .with_columns(
-            ts.cast(pl.Float64).clip(lower_bound=question.start).alias("accrues_from"),
-            pl.min_horizontal(following, ts + STALE_INTERVALS * interval_s)
-            .clip(upper_bound=question.end)
-            .alias("accrues_until"),
+            accrues_from=begins.cast(pl.Float64).clip(lower_bound=question.start),
+            accrues_until=ends.cast(pl.Float64).clip(upper_bound=question.end),
         )
-        .filter(interval_s.is_not_null() & (pl.col("accrues_from") < pl.col("accrues_until")))
-        .select(_COLUMNS)
+        .filter(pl.col("interval_hours").is_not_null() & (since < until))
     )
 
 

@@ -55,11 +55,8 @@ def heatmap(
     [(0, 1.0, 54750.0), (28800, 0.0, None)]
     """
     bucket_s = bucket_length(bucket)
-    question = Question(
-        "funding.heatmap/2",
-        *window_of(frame, start, end, settlements_extent),
-        options=(("bucket_s", bucket_s),),
-    )
+    window, asked = window_of(frame, start, end, settlements_extent), (("bucket_s", bucket_s),)
+    question = Question("funding.heatmap/2", *window, options=asked)
     buckets = whole_buckets(Interval(question.start, question.end), bucket_s).to_frame()
     rates = mean_rates(settlements(frame), question, bucket_s)
     return (
@@ -145,9 +142,8 @@ class _Cells(NamedTuple):
 
 
 def _profile(frame: Frame, start: When | None, end: When | None, cells: _Cells) -> pl.DataFrame:
-    question = Question(
-        f"funding.by_{cells.name}/2", *window_of(frame, start, end, settlements_extent)
-    )
+    window = window_of(frame, start, end, settlements_extent)
+    question = Question(f"funding.by_{cells.name}/2", *window)
     ts, apr, covered = pl.col("ts") - _MONDAY_S, pl.col("apr_pct"), pl.col("coverage")
     cell = (ts // cells.length_s % cells.per_round + cells.first).alias(cells.name)
     found = settlements(frame)
@@ -168,18 +164,14 @@ def _profile(frame: Frame, start: When | None, end: When | None, cells: _Cells) 
     )
     key = means.schema["trajectory"]
     of_memory = pl.DataFrame(reasons, schema={"trajectory": key, "memory": pl.String})
+    ends = with_ends(means, "trajectory", "n", "mean")
     numbers = range(cells.first, cells.first + cells.per_round)
     grid = pl.DataFrame({cells.name: numbers}, schema={cells.name: pl.Int64})
     return (
         _keys(frame)
         .join(grid, how="cross", maintain_order="left_right")
         .join(_due(question, cells), on=cells.name, how="left", maintain_order="left")
-        .join(
-            with_ends(means, "trajectory", "n", "mean"),
-            on=["trajectory", cells.name],
-            how="left",
-            maintain_order="left",
-        )
+        .join(ends, on=["trajectory", cells.name], how="left", maintain_order="left")
         .join(of_memory, on="trajectory", how="left", maintain_order="left")
         .select("trajectory", cells.name, *_figures())
         .with_columns(*question.columns)
@@ -212,19 +204,12 @@ def _figures() -> list[pl.Expr]:
 
 def _due(question: Question, cells: _Cells) -> pl.DataFrame:
     length_s = cells.length_s
-    begins = pl.int_range(
-        question.start // length_s, -(-question.end // length_s), eager=True
-    ).alias("at")
-    at_s = pl.col("at") * length_s
-    inside_s = pl.min_horizontal(at_s + length_s, question.end) - pl.max_horizontal(
-        at_s, question.start
-    )
-    cell = (at_s - _MONDAY_S) // length_s % cells.per_round + cells.first
-    return (
-        begins.to_frame()
-        .group_by(cell.alias(cells.name))
-        .agg((inside_s.sum() / length_s).alias("due"))
-    )
+    first, last = question.start // length_s, -(-question.end // length_s)
+    begins, ends = pl.col("at") * length_s, (pl.col("at") + 1) * length_s
+    inside_s = pl.min_horizontal(ends, question.end) - pl.max_horizontal(begins, question.start)
+    cell = (begins - _MONDAY_S) // length_s % cells.per_round + cells.first
+    times = pl.DataFrame({"at": range(first, last)}, schema={"at": pl.Int64})
+    return times.group_by(cell.alias(cells.name)).agg((inside_s.sum() / length_s).alias("due"))
 
 
 def _keys(frame: Frame) -> pl.DataFrame:

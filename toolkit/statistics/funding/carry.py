@@ -22,7 +22,7 @@ from toolkit.statistics.core.contract import Frame, Question, checked_frame
 from toolkit.statistics.core.windows import settlements_extent, window_of
 from toolkit.statistics.fees import NOTIONAL, FeeModel, Style
 from toolkit.statistics.fees.fee_table import check_asked, check_held_style
-from toolkit.statistics.fees.net_edge import costs_over_time
+from toolkit.statistics.fees.net_edge import costs_over_time, fee_table
 from toolkit.statistics.funding.accruals import accruals
 from toolkit.statistics.funding.carry_figures import Sample, figures, schema
 from toolkit.statistics.funding.carry_marks import (
@@ -185,22 +185,13 @@ def holdings(
     check_held_style(style)
     frame = _of_pairs(legs_of(frame) if legs else frame)
     funding_only = funding_only or legs
-    options: dict[str, str | float | None] = {
-        "horizons": ",".join(str(each) for each in lengths),
-        "every": every_s,
-        "funding_only": funding_only,
-        "fees": fees.hash if fees else None,
-        "notional": notional,
-        "style": style,
-        "compound": compound,
-    }
-    question = Question(
-        "funding.holdings/4",
-        *window_of(frame, start, end, settlements_extent),
-        step_s=step_s,
-        max_stale_s=max_stale_s,
-        options=tuple(options.items()),
+    by = (("fees", fees.hash if fees else None), ("notional", notional), ("style", style))
+    asked = (
+        *(("horizons", ",".join(map(str, lengths))), ("every", every_s)),
+        *(("funding_only", funding_only), *by, ("compound", compound)),
     )
+    window = window_of(frame, start, end, settlements_extent)
+    question = Question("funding.holdings/4", *window, None, step_s, max_stale_s, asked)
     priced = PairPrices.of(
         prices, funding_only=funding_only, step_s=step_s, max_stale_s=question.max_stale_s
     )
@@ -215,14 +206,9 @@ def holdings(
         samples = entered(pair, position, question, costs, memory=memory[pair.key])
         shared = {"trajectory": pair.key, "notional_basis": position.basis}
         rows += [shared | figures(sample) | _lacks(sample, pair.key, priced) for sample in samples]
-    table = {"fee_model": fees.name, "fee_model_hash": fees.hash} if fees else {}
     columns = {"trajectory": frame.collect_schema()["trajectory"]}
     columns |= schema(funding_only=funding_only)
-    whole = [{name: row.get(name) for name in columns} for row in rows]
-    named = ("fee_model", "fee_model_hash")
-    return pl.DataFrame(whole, schema=columns, orient="row").with_columns(
-        *(pl.lit(table.get(name), pl.String).alias(name) for name in named), *question.columns
-    )
+    return pl.DataFrame(rows, schema=columns).with_columns(*fee_table(fees), *question.columns)
 
 
 def _lengths(horizons: Sequence[str | int] | str | int) -> list[int]:

@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import polars as pl
 
+from toolkit.columns import schema_of
 from toolkit.reasons import Reason
 from toolkit.statistics.funding.carry_marks import FUNDING_ONLY, TIE_BPS, Holding
 from toolkit.statistics.funding.rates_in_force import HOURS_A_YEAR
@@ -120,10 +120,7 @@ def band(ts: Integers, kept: Ranked, horizon_s: int, every_s: int, memory: Memor
 
 
 def cell_sums(values: Floats, begins: Integers) -> Floats:
-    """Sum each row over cells.
-
-    ``begins`` has the first column of each cell. The last column is in none.
-    """
+    """Sum each row over cells that begin at these columns. The last column is in none."""
     sums: Floats = np.add.reduceat(values, begins, axis=1)
     empty = begins == np.append(begins[1:], values.shape[1] - 1)
     if empty.any():
@@ -140,10 +137,7 @@ def _few_cells(sums: Floats) -> float:
 
 
 def skewness_of_sum(of_cells: Floats, cells: int) -> float:
-    """Compute the skewness of the sum over all cells, with independent blocks of ``cells``.
-
-    Blocks begin at each cell and wrap.
-    """
+    """Compute the skewness of the sum over all cells, from blocks that begin at each and wrap."""
     around = np.concatenate([[0.0], of_cells, of_cells[:cells]]).cumsum()
     sums = around[cells : cells + of_cells.size] - around[: of_cells.size]
     sums -= sums.mean()
@@ -162,44 +156,24 @@ LEAST_PRICED = 0.9
 
 _BREAKEVEN = ("q25", "median", "q75")
 _FALLS = {"drawdown_median_bps": 0.5, "drawdown_q95_bps": 0.95}
+_OF_PRICES = ("n_unpriced", "basis_", "gross_", "drawdown_", "prices_")
 _SHARE_SLACK = 1e-12  # a count over a count misses a share by a few bits
 
 
 def schema(*, funding_only: bool) -> dict[str, Any]:
     """Return the columns of `figures`, the basis of the notional, and the missing prices."""
-    of, only = ("funding", FUNDING_ONLY) if funding_only else ("gross", "")
-    numbers = dict.fromkeys(_shape_names("funding"), pl.Float64)
-    falls = dict.fromkeys((f"{only}{name}" for name in _FALLS), pl.Float64)
-    counts = ("n_uncovered", *(() if funding_only else ("n_unpriced",)), "n_unknown_fee")
-    found: dict[str, Any] = dict.fromkeys(("horizon_s", "n_due", "n", *counts), pl.Int64)
-    found |= dict.fromkeys(("n_apart", "coverage"), pl.Float64)
-    found |= dict.fromkeys(("t_first", "t_last"), pl.Int64) | {"entries_reason": pl.String}
-    found |= numbers | (falls if funding_only else {})
-    found |= {"funding_reason": pl.String} | _band("funding")
+    declared = dict([*schema_of("funding.holdings").items()][1:-6])
     if not funding_only:
-        found |= dict.fromkeys(("basis_mean_bps", *_shape_names(of)), pl.Float64) | falls
-        found |= {"gross_reason": pl.String} | _band(of)
-    net = f"{only}net"
-    found |= dict.fromkeys(("cost_mean_bps", *_shape_names(net)), pl.Float64)
-    found |= dict.fromkeys((f"{net}_apr_{form}_pct" for form in FORMS), pl.Float64)
-    found |= dict.fromkeys((f"{net}_positive_share", f"{only}breakeven_share"), pl.Float64)
-    found |= {f"{net}_reason": pl.String} | _band(net)
-    found |= {
-        f"{only}breakeven_{name}_{part}": kind
-        for name in _BREAKEVEN
-        for part, kind in (("h", pl.Float64), ("reason", pl.String))
-    }
-    found |= {"notional_basis": pl.String}
-    return found if funding_only else found | {"prices_lack": pl.String}
-
-
-def _shape_names(name: str) -> list[str]:
-    return [f"{name}_{form}_bps" for form in FORMS]
-
-
-def _band(name: str) -> dict[str, Any]:
-    ends = dict.fromkeys((f"{name}_{end}_bps" for end in ENDS), pl.Float64)
-    return ends | {f"{name}_band_reason": pl.String}
+        return declared
+    found: dict[str, Any] = {}
+    for name, kind in declared.items():
+        if name == "funding_reason":
+            found |= {f"{FUNDING_ONLY}{fall}": declared[fall] for fall in _FALLS}
+        if name.startswith(("net_", "breakeven_")):
+            found[f"{FUNDING_ONLY}{name}"] = kind
+        elif not name.startswith(_OF_PRICES):
+            found[name] = kind
+    return found
 
 
 @dataclass(frozen=True, slots=True)

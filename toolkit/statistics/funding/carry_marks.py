@@ -132,14 +132,6 @@ def held(path: Path, opened: Moments, closed: Moments, gross: Floats, cost_bps: 
 
     ``gross`` is `gross_bps` without NaN. The drawdown is over the entry, the settlements and the
     exit, without the cost.
-
-    >>> path = Path(np.array([60, 120]), np.array([0.0, 2.0, 1.0]), np.zeros(2))
-    >>> at, one = np.array([0, 1, 2]), np.ones(3)
-    >>> moments = Moments(60 * at, at, path.level, path.level, one, one)
-    >>> gross = gross_bps(moments[:-1], moments[1:])
-    >>> found = held(path, moments[:-1], moments[1:], gross, np.array([1.0, 1.0]))
-    >>> found.gross_bps.tolist(), found.drawdown_bps.tolist()
-    ([2.0, -1.0], [0.0, 1.0])
     """
     first, last = opened.place, closed.place
     low, high, fall = path.closed.extremes(first, last)
@@ -165,10 +157,7 @@ def held(path: Path, opened: Moments, closed: Moments, gross: Floats, cost_bps: 
 
 
 class Stretches:
-    """The minimum, maximum and largest fall of stretches of consecutive values.
-
-    Lengths are powers of two: any other stretch is two that overlap.
-    """
+    """The extremes of any stretch of values, as two of a power of two that overlap."""
 
     def __init__(self, values: Floats) -> None:
         self._width = values.size + 1
@@ -180,10 +169,7 @@ class Stretches:
         self._filled = 1
 
     def extremes(self, first: Integers, last: Integers) -> tuple[Floats, Floats, Floats]:
-        """Return the minimum, maximum and largest fall of each stretch ``[first, last)``.
-
-        Without values they are infinite.
-        """
+        """Return minimum, maximum and largest fall of each ``[first, last)``, infinite if empty."""
         length, count = last - first, None
         if length.size and np.all(length == length[0]):
             length = length[:1]
@@ -275,10 +261,6 @@ class Marks:
 
         It is the last known then, else the first known within 8 h and before the first settlement,
         ``before``, so that the same settlements are received.
-
-        >>> marks = Marks(np.array([60, 120]), np.array([1.0, 2.0]), 30)
-        >>> [marks.opening(start, before) for start, before in ((120, None), (1, 3600), (1, 60))]
-        [2.0, 1.0, nan]
         """
         known = float(self.at(np.array([start]))[0])
         at = int(np.searchsorted(self.known_at, start))
@@ -351,11 +333,8 @@ def _marks_of(prices: Frame, step_s: int | None, max_stale_s: int | None) -> dic
     rows = collected(frame.lazy().select("trajectory", "ts", _SPREAD))
     checked_keys(rows)
     found = {}
-    for (key,), part in (
-        rows.sort("trajectory", "ts")
-        .partition_by("trajectory", as_dict=True, maintain_order=True)
-        .items()
-    ):
+    parts = rows.sort("trajectory", "ts").partition_by("trajectory", as_dict=True)
+    for (key,), part in parts.items():
         modes = part["ts"].diff().drop_nulls().mode()
         step = step_s or (int(modes.min()) if modes.len() else 1)  # type: ignore[arg-type]  # whole
         found[plain(key)] = marks_of(part, step, max_stale_s)
@@ -382,12 +361,9 @@ def with_basis(figures: pl.DataFrame, prices: PairPrices) -> pl.DataFrame:
     """
     basis = np.full(figures.height, np.nan)
     lacks = []
-    numbered = figures.select(
-        "trajectory", "window_start", "t_first", "window_end"
-    ).with_row_index()
-    for (key, start, first), part in numbered.group_by(
-        "trajectory", "window_start", "t_first", maintain_order=True
-    ):
+    opening = ("trajectory", "window_start", "t_first")
+    numbered = figures.select(*opening, "window_end").with_row_index()
+    for (key, start, first), part in numbered.group_by(opening, maintain_order=True):
         marks, loads = prices[key], prices.lacking(key)
         at_end = marks.at(part["window_end"].to_numpy())
         opened = marks.opening(int(start), None if first is None else int(first))
@@ -410,10 +386,7 @@ def with_basis(figures: pl.DataFrame, prices: PairPrices) -> pl.DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class FundedPosition:
-    """One trajectory's settlements: ``ts`` rising, and each leg's rate then, 0 without one.
-
-    ``marks`` None leaves prices out.
-    """
+    """One trajectory's settlements: ``ts`` rising, and each leg's rate then, 0 without one."""
 
     ts: Integers
     buy_rate: Floats

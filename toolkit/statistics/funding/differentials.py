@@ -146,19 +146,9 @@ def _steps(rows: pl.DataFrame) -> pl.DataFrame:
     out = rows.select("trajectory", ts=pl.col("ts") + stands_s, until=until).filter(
         (pl.col("ts") < pl.col("until")) | pl.col("until").is_null(), pl.col("ts").is_not_null()
     )
-    return pl.concat(
-        [
-            rows.select(
-                "trajectory", "ts", "rate_per_hour", pl.col("interval_reason").alias("reason")
-            ),
-            out.select(
-                "trajectory",
-                "ts",
-                pl.lit(None, pl.Float64).alias("rate_per_hour"),
-                pl.lit(Reason.MISSING_LEG.value).alias("reason"),
-            ),
-        ]
-    ).sort("ts")
+    steps = rows.select("trajectory", "ts", "rate_per_hour", reason="interval_reason")
+    ends = out.select("trajectory", "ts", reason=pl.lit(Reason.MISSING_LEG.value))
+    return pl.concat([steps, ends], how="diagonal").sort("ts")
 
 
 _PREFIXES = "^(snapshot-)?(funding/)?"
@@ -217,11 +207,9 @@ def prediction_errors(
     """
     max_age_s = parse_length(max_age, parameter="max_age")
     singles = legs(frame)
-    question = Question(
-        "funding.prediction_errors/2",
-        *window_of(singles, start, end, settlements_extent),
-        options=(("max_age_s", max_age_s), ("own", int(rates is None))),
-    )
+    window = window_of(singles, start, end, settlements_extent)
+    asked = (("max_age_s", max_age_s), ("own", int(rates is None)))
+    question = Question("funding.prediction_errors/2", *window, options=asked)
     found = settlements(singles)
     known = _own(singles, found) if rates is None else _given(rates)
     settled = found.rows.filter(inside(question)).sort("trajectory", "ts")
@@ -248,12 +236,7 @@ def prediction_errors(
 def _own(singles: pl.DataFrame, found: LegSettlements) -> pl.DataFrame:
     return (
         singles.join(found.in_force, on=["trajectory", "ts"], how="semi", maintain_order="left")
-        .select(
-            "trajectory",
-            pl.col("ts").alias("at"),
-            pl.col("sell_rate").alias("rate"),
-            pl.col("sell_interval_hours").alias("interval_hours"),
-        )
+        .select("trajectory", at="ts", rate="sell_rate", interval_hours="sell_interval_hours")
         .drop_nulls("rate")
     )
 

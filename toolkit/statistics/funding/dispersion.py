@@ -9,22 +9,17 @@ import numpy as np
 import polars as pl
 
 from toolkit.analyses import Parameter, analysis
+from toolkit.columns import schema_of
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.market import When, format_ts
 from toolkit.reasons import Reason
-from toolkit.statistics.core.contract import (
-    Frame,
-    Question,
-    checked_types,
-    collected,
-    first_reason,
-)
+from toolkit.statistics.core.contract import Frame, Question, checked_types, collected, first_reason
 from toolkit.statistics.core.observations import observed
 from toolkit.statistics.core.windows import settlements_extent, window_of
 from toolkit.statistics.funding.accruals import WHOLE, bucket_length, mean_rates, whole_buckets
 from toolkit.statistics.funding.receipts import MIN_COVERAGE, checked_coverage
-from toolkit.statistics.funding.settlements import settlements
+from toolkit.statistics.funding.settlements import SETTLED_TYPES, settlements
 from toolkit.statistics.numeric.arrays import Floats
 
 
@@ -34,10 +29,7 @@ def lowest_leg(leg: pl.Expr, value: pl.Expr) -> pl.Expr:
 
 
 def highest_leg(leg: pl.Expr, value: pl.Expr) -> pl.Expr:
-    """Build the leg with the highest value of a group, to be short (ties: the first by name).
-
-    If all are equal it is the second, so it is never `lowest_leg` unless the group has one leg.
-    """
+    """Build the leg with the highest value, to be short: never `lowest_leg` unless it is alone."""
     falling = leg.sort_by(value, leg, descending=[True, False])
     second = falling.get(1, null_on_oob=True)
     return (
@@ -48,16 +40,9 @@ def highest_leg(leg: pl.Expr, value: pl.Expr) -> pl.Expr:
 
 
 _PREFIX = "funding/"
-TYPES = {
-    "trajectory": "String",
-    "ts": "Int64",
-    "buy_rate": "Float64",
-    "sell_rate": "Float64",
-    "buy_interval_hours": "number or null",
-    "sell_interval_hours": "number or null",
-}
+TYPES = SETTLED_TYPES | {"trajectory": "String"}
 """The columns that `legs` reads, with their types."""
-_SPREADS = ("range_apr_pct", "iqr_apr_pct", "std_apr_pct")
+_FIGURES = ("mean_apr_pct", "range_apr_pct", "iqr_apr_pct", "std_apr_pct", "highest", "lowest")
 
 
 def legs(frame: Frame) -> pl.DataFrame:
@@ -122,9 +107,8 @@ def _once(rows: pl.DataFrame) -> pl.DataFrame:
     )
     if found["differ"].any():
         key, ts = found.filter("differ").select("trajectory", "ts").row(0)
-        raise InputError(
-            "frame", f"two rates of {key} at {format_ts(ts)}", "one rate per leg and time"
-        )
+        found_two = f"two rates of {key} at {format_ts(ts)}"
+        raise InputError("frame", found_two, "one rate per leg and time")
     return found.select(
         pl.col("trajectory").cast(pl.String),
         "ts",
@@ -227,33 +211,26 @@ def dispersion_summary(
     question, bucket_s = _question("funding.dispersion_summary/2", window, bucket, min_coverage)
     venues, rates = _of_venues(frame, question, bucket_s, min_coverage)
     rows = _by_bucket(venues, rates, question, bucket_s)
-    has = pl.col("range_apr_pct").is_not_null()
     expected = whole_buckets(Interval(question.start, question.end), bucket_s).len()
+    widest = pl.col("range_apr_pct")
     found = rows.group_by("symbol", maintain_order=True).agg(
-        has.sum().cast(pl.Int64).alias("n"),
-        pl.col("range_apr_pct").mean().alias("range_mean_apr_pct"),
-        pl.col("range_apr_pct").median().alias("range_median_apr_pct"),
-        pl.col("range_apr_pct").quantile(0.95, "linear").alias("range_q95_apr_pct"),
-        pl.col("iqr_apr_pct").mean().alias("iqr_mean_apr_pct"),
-        pl.col("std_apr_pct").mean().alias("std_mean_apr_pct"),
+        widest.is_not_null().sum().cast(pl.Int64).alias("n"),
+        range_mean_apr_pct=widest.mean(),
+        range_median_apr_pct=widest.median(),
+        range_q95_apr_pct=widest.quantile(0.95, "linear"),
+        iqr_mean_apr_pct=pl.col("iqr_apr_pct").mean(),
+        std_mean_apr_pct=pl.col("std_apr_pct").mean(),
     )
     n = pl.col("n").fill_null(0)
     reasons = {Reason.TOO_FEW: pl.col("n_venues") < 2, Reason.EMPTY: n == 0}
-    names = ("range_mean", "range_median", "range_q95", "iqr_mean", "std_mean")
+    # a column, as polars divides one by a single number through its rounded reciprocal
+    coverage = pl.when(expected > 0).then(n / (n * 0 + expected)).otherwise(0.0)
     return (
         _sets(venues)
         .join(found, on="symbol", how="left", maintain_order="left")
-        .select(
-            "symbol",
-            n,
-            # a column, as polars divides one by a single number through its rounded reciprocal
-            pl.when(expected > 0).then(n / (n * 0 + expected)).otherwise(0.0).alias("coverage"),
-            "n_venues",
-            "venues",
-            *(pl.col(f"{name}_apr_pct") for name in names),
-            first_reason(reasons).alias("dispersion_reason"),
-            *question.columns,
-        )
+        .with_columns(*question.columns, coverage=coverage, dispersion_reason=first_reason(reasons))
+        .with_columns(n)
+        .select(schema_of("funding.dispersion_summary").names())
     )
 
 
@@ -326,8 +303,7 @@ def _by_bucket(
             "ts",
             n,
             "n_venues",
-            *(pl.when(known).then(name) for name in ("mean_apr_pct", *_SPREADS)),
-            *(pl.when(known).then(name) for name in ("highest", "lowest")),
+            *(pl.when(known).then(name) for name in _FIGURES),
             first_reason(reasons).alias("dispersion_reason"),
         )
     )
@@ -389,11 +365,9 @@ def rank_persistence(
     if of not in ("venues", "pairs"):
         raise InputError("of", of, ["venues", "pairs"])
     share = checked_coverage(min_coverage)
-    question = Question(
-        "funding.rank_persistence/2",
-        *window_of(frame, start, end, settlements_extent),
-        options=(("of", of), ("min_coverage", share)),
-    )
+    window = window_of(frame, start, end, settlements_extent)
+    asked = (("of", of), ("min_coverage", share))
+    question = Question("funding.rank_persistence/2", *window, options=asked)
     weeks = _weekly(legs(frame) if of == "venues" else frame, question, share)
     symbol = pl.col("trajectory").cast(pl.String).str.strip_prefix("funding/").str.split(":")
     grouped = symbol.list.first() if of == "venues" else pl.lit(None, pl.String)

@@ -111,11 +111,8 @@ def persistence(
     band = real_number("band_apr_pct", band_apr_pct, "percent a year from 0")
     if band < 0:
         raise InputError("band_apr_pct", band_apr_pct, "percent a year from 0")
-    question = Question(
-        "funding.persistence/3",
-        *window_of(frame, start, end, settlements_extent),
-        options=(("band_apr_pct", band),),
-    )
+    window, asked = window_of(frame, start, end, settlements_extent), (("band_apr_pct", band),)
+    question = Question("funding.persistence/3", *window, options=asked)
     found = settlements(frame)
     rows = found.trajectories.select("trajectory")
     known = covered_stretches(found, in_force(found, question))
@@ -235,19 +232,13 @@ def _limits(found: LegSettlements, question: Question) -> pl.DataFrame:
     rate, per_hour = pl.col("rate"), pl.col("rate_per_hour")
     columns = found.rows.select(*LEG_KEY, "leg_number", "ts", "interval_hours", rate, per_hour)
     rows = columns.filter(inside(question) & per_hour.is_not_null())
-    legs = (
-        rows.select(*LEG_KEY, "leg_number")
-        .unique("leg_number")
-        .select(
-            "leg_number",
-            cap=exchange_of_leg().replace_strict(
-                stated("cap_per_hour"), default=None, return_dtype=pl.Float64
-            ),
-            baseline=exchange_of_leg().replace_strict(
-                stated("baseline_8h"), default=venue_of("").baseline_8h, return_dtype=pl.Float64
-            ),
-        )
+    usual = {"cap_per_hour": None, "baseline_8h": venue_of("").baseline_8h}
+    cap, baseline = (
+        exchange_of_leg().replace_strict(stated(name), default=other, return_dtype=pl.Float64)
+        for name, other in usual.items()
     )
+    legs = rows.select(*LEG_KEY, "leg_number").unique("leg_number")
+    legs = legs.select("leg_number", cap=cap, baseline=baseline)
     rows = rows.join(legs, on="leg_number", how="left", maintain_order="left")
     at_one = rows.group_by("leg_number", "interval_hours", maintain_order=True).agg(
         pl.col(*LEG_KEY).first(),

@@ -36,10 +36,7 @@ _COUNTS = {
 
 @dataclass(frozen=True, slots=True)
 class LegReceipts:
-    """The payment of each settlement, and the figures of each trajectory.
-
-    ``payments`` has trajectory, leg, ts (s) and payment_bps of settlements in the window.
-    """
+    """The payment of each settlement in the window, and the figures of each trajectory."""
 
     payments: pl.DataFrame
     figures: pl.DataFrame

@@ -57,10 +57,7 @@ def without_duplicates(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def _merged(rows: pl.DataFrame, half_s: pl.Expr, due: pl.Expr) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Merge groups of rows, each sooner than half an interval after the previous one.
-
-    ``due`` is whether the first of a group is, in columns of `_judged`.
-    """
+    """Merge groups of rows sooner than half an interval after the previous one, if ``due``."""
     near = (pl.col("gap_s") < pl.col("half_s")).fill_null(value=False)
     marked = collected(
         rows.lazy()
@@ -161,7 +158,7 @@ def _kept_half_s() -> pl.Expr:
 LEGS = ("buy", "sell")
 
 _MINUTE_S, _HOUR_S = 60, 3_600
-_TYPES = {
+SETTLED_TYPES = {
     "trajectory": "String or integer",
     "ts": "Int64",
     "buy_rate": "Float64",
@@ -193,8 +190,8 @@ def settlements(frame: Frame, *columns: str) -> LegSettlements:
     Rows have only the ``columns`` named, if any, to save time. An undeclared interval is that of
     the leg's exchange in `toolkit.market.venues`, if known.
     """
-    checked_types(frame, _TYPES)
-    rows = collected(frame.lazy().select(list(_TYPES)))
+    checked_types(frame, SETTLED_TYPES)
+    rows = collected(frame.lazy().select(list(SETTLED_TYPES)))
     checked_times(rows)
     rows = ordered(rows)
     minute = (pl.col("ts") + _MINUTE_S // 2) // _MINUTE_S * _MINUTE_S
@@ -256,10 +253,7 @@ def exchange_of_leg() -> pl.Expr:
 
 
 def _of_venues(paid: pl.DataFrame, trajectories: pl.DataFrame) -> pl.DataFrame:
-    """Round late stamps of an exchange to the hour, and fill in its known interval.
-
-    A row sooner after another than it may be late is a rate in force, and stays.
-    """
+    """Round late stamps of an exchange, but no rate in force, and fill in its known interval."""
     late, hours = stated("stamped_late_s"), stated("interval_hours")
     legs = (
         paid.select(pl.col("leg_number").unique(maintain_order=True))
@@ -276,13 +270,11 @@ def _of_venues(paid: pl.DataFrame, trajectories: pl.DataFrame) -> pl.DataFrame:
     )
     since_s = (ts - before("ts")).fill_null(_HOUR_S)
     on_the_hour = (past_s <= most_s) & (since_s > most_s)
+    known = pl.col("exchange").replace_strict(hours, default=None, return_dtype=pl.Float64)
     return paid.join(legs, on="leg_number", how="left", maintain_order="left").select(
         pl.when(on_the_hour).then(ts - past_s).otherwise(ts).alias("ts"),
         "rate",
-        pl.coalesce(
-            "declared_hours",
-            pl.col("exchange").replace_strict(hours, default=None, return_dtype=pl.Float64),
-        ),
+        pl.coalesce("declared_hours", known),
         "leg_number",
     )
 
@@ -315,9 +307,7 @@ def _with_intervals(paid: pl.DataFrame) -> pl.LazyFrame:
         )
         .with_columns(_shown().alias("shown_hours"))
         .with_columns(_accepted().alias("accepted_hours"))
-        .with_columns(
-            pl.when(~pl.col("undecided")).then(pl.coalesce(known)).alias("interval_hours")
-        )
+        .with_columns(interval_hours=pl.when(~pl.col("undecided")).then(pl.coalesce(known)))
         .with_columns(
             ((elapsed / interval).round().cast(pl.Int64) - 1).clip(lower_bound=0).alias("missed"),
             (interval != before("interval_hours")).fill_null(value=False).alias("changed"),
@@ -347,20 +337,14 @@ def _why_null(name: str) -> pl.Expr:
 
 @cache
 def _shown() -> pl.Expr:
-    """Infer the interval from the time since the last settlement, null if none fits.
-
-    The one declared before counts too, as a settlement may declare the interval that begins then.
-    """
+    """Infer the interval from the time since the last settlement, or the one declared before."""
     elapsed, declared = pl.col("elapsed_hours"), pl.col("declared_hours")
 
     def near(hours: pl.Expr) -> pl.Expr:
         return (elapsed - hours).abs() <= TOLERANCE * hours
 
-    candidates = [
-        declared,
-        pl.col("declared_before"),
-        *(pl.lit(hours, pl.Float64) for hours in GRID_HOURS),
-    ]
+    usual = (pl.lit(hours, pl.Float64) for hours in GRID_HOURS)
+    candidates = [declared, pl.col("declared_before"), *usual]
     return pl.coalesce(pl.when(near(hours)).then(hours) for hours in candidates)
 
 

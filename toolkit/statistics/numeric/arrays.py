@@ -20,10 +20,7 @@ _ROWS = 32
 
 
 def product(first: Floats, second: Floats) -> Floats:
-    """Multiply two matrices, one piece of the result at a time.
-
-    For whole numbers the result is exact.
-    """
+    """Multiply two matrices (whole numbers exactly), one piece of the result at a time."""
     found = np.empty((first.shape[0], second.shape[1]))
     columns = max(1, _IN_ONE_THREAD // (_ROWS * max(1, first.shape[1])))
     for row in range(0, first.shape[0], _ROWS):

@@ -160,13 +160,10 @@ class Observations:
         counts, before, after = self.counts(paired), self.value[paired], self.value[later[paired]]
         constant = sums(before, counts, np.minimum) == sums(before, counts, np.maximum)
         before, after = centred(before, counts), centred(after, counts)
-        return Pairs(
-            counts,
-            sums(before * before, counts),
-            sums(after * after, counts),
-            sums(before * after, counts),
-            constant,
+        earlier, further, both = (
+            sums(each, counts) for each in (before * before, after * after, before * after)
         )
+        return Pairs(counts, earlier, further, both, constant)
 
     def decay(self, next_one: Integers, far: Integers, lag: int) -> Decay:
         """Sum over the triples of one lag, given each observation's partners 1 and 1 + lag on."""
@@ -209,10 +206,7 @@ def _places(key: Integers, length: int) -> Integers | None:
 
 
 def parts(rows: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """Yield rows sorted by ``number`` in parts of whole trajectories, at least one.
-
-    Arrays of about 30,000 rows stay in the processor's cache.
-    """
+    """Yield whole trajectories, sorted by ``number``, as many as fit the processor's cache."""
     number = rows["number"].to_numpy()
     ends = np.append(np.flatnonzero(np.diff(number)) + 1, number.size)
     at = 0
@@ -267,10 +261,7 @@ class _Related(NamedTuple):
 
 
 def related(rows: pl.DataFrame, most: int) -> tuple[Integers, _Related]:
-    """Correlate the returns of both legs at all lags: one row per lag, one column per trajectory.
-
-    The first array has the number of each trajectory.
-    """
+    """Correlate the returns of both legs at all lags (rows) of each trajectory (columns)."""
     moved = [_returns(part) for part in parts(rows)]
     related = [_of_returns(returns, other, most) for returns, other in moved]
     return np.concatenate([each.numbers for each, _ in moved]), joined(_Related, related)

@@ -62,10 +62,7 @@ def life_curve(lives: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
 
 
 def numbered(rows: pl.DataFrame, by: Sequence[str]) -> tuple[pl.DataFrame, pl.Series]:
-    """Return the sorted groups of rows with their number ``_group``, and the number of each row.
-
-    Numbers compare faster than names, in less memory.
-    """
+    """Return the sorted groups of rows with their number ``_group``, and the number of each row."""
     parts = some_rows(rows.select(by))
     groups = pl.concat(part.unique() for part in parts).unique().sort(by).with_row_index("_group")
     numbers = [

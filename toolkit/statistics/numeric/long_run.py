@@ -74,10 +74,7 @@ class Memory(NamedTuple):
 
 
 class _Spectra(NamedTuple):
-    """Spectra of a series of some length: one row per frequency, one column per process.
-
-    ``long`` marks those that remember too long.
-    """
+    """Spectra: one row per frequency, one column per process, ``long`` if it remembers too long."""
 
     inverse: Floats
     prior: Floats
@@ -143,18 +140,12 @@ def with_ends(found: pl.DataFrame, key: str, count: str, *names: str) -> pl.Data
 
 
 def ends_of(error: Floats, skewness: Floats, far: Floats) -> tuple[Floats, Floats]:
-    """Compute the ends of 95 % intervals, less their mean, NaN if the error is.
-
-    ``far`` is by how many errors they reach to each side without skewness.
-    """
+    """Compute the ends of 95 % intervals less their mean, ``far`` errors away without skewness."""
     return -error * unskewed(far, skewness), -error * unskewed(-far, skewness)
 
 
 def unskewed(quantile: Floats, skewness: Floats) -> Floats:
-    """Return the quantile of a skewed error over its deviation, from that of a symmetric one.
-
-    It is the inverse of Hall's cubic transformation t + a t^2 / 3 + a^2 t^3 / 27 + a / 6.
-    """
+    """Invert Hall's t + a t^2 / 3 + a^2 t^3 / 27 + a / 6: the quantile of a skewed error."""
     straight = ~(np.abs(skewness) >= _STRAIGHT) | np.isinf(skewness)
     a = np.where(straight, 1.0, skewness)
     turned = 3 / a * (np.cbrt(1 + a * (quantile - a / 6)) - 1)
@@ -271,10 +262,7 @@ def _spectra(count: int) -> _Spectra:
 
 
 def _of_mean(order: float, count: int) -> float:
-    """Return the variance of the sum of ``count`` values of a fractional difference, over theirs.
-
-    It is the limit of the sum of its autocorrelations (Hosking 1996).
-    """
+    """Return the limit of the variance of the mean of a fractional difference (Hosking 1996)."""
     shape = math.gamma(1 - order) / (math.gamma(1 + order) * (1 + 2 * order))
     return float(shape * count ** (2 * order))
 

@@ -60,10 +60,7 @@ class _Laid:
         return [until.take(each, mode="clip") for each in positions]
 
     def waves(self, begin: int, bins: int, bin_s: int, size: int) -> Waves:
-        """Return the Fourier transforms over the seasons of the counts of each bin.
-
-        They are by frequency, group and bin.
-        """
+        """Return the Fourier transforms over the seasons of counts, by frequency, group and bin."""
         first, last = np.searchsorted(self.at, [begin, begin + bins * bin_s])
         cell = self.group[first:last] * bins + (self.at[first:last] - begin) // bin_s
         place, cells = self.place[first:last].astype(np.int64), self.groups * bins
@@ -98,10 +95,7 @@ class SeasonShifts:
 
     @classmethod
     def of(cls, stretches: Iterable[tuple[int, int]], season_s: int) -> SeasonShifts:
-        """Read the coverage from stretches of time, half-open and in seconds.
-
-        The commonest size is the median over the covered time of a season.
-        """
+        """Read the coverage from stretches of time, half-open and in seconds."""
         pieces = [each for stretch in union(stretches) for each in split(stretch, season_s)]
         table = np.array(pieces, np.int64).reshape(-1, 2)
         seasons, column = np.unique(table[:, 0] // season_s, return_inverse=True)
@@ -198,11 +192,7 @@ class SeasonShifts:
         return columns.take(season - before, mode="clip")
 
     def _around(self, log: Log, groups: int, within_s: int) -> _Placed:
-        """Place events, also with phases up to ``within_s`` outside a season.
-
-        An event near an end of a season is also one of the season beyond, with a phase below 0 or
-        from ``season_s`` on.
-        """
+        """Place events, also in the season beyond if they are up to ``within_s`` from its end."""
         season, phase = np.divmod(log[0], self.season_s)
         more = -(-within_s // self.season_s)
         parts = [(phase, self._column(season), log[1])]
@@ -217,10 +207,7 @@ class SeasonShifts:
         return _Placed(at[order], column[order], group[order], groups)
 
     def _moves(self, size: int) -> Integers:
-        """Return how many seasons each shift moves an event by, in a part that so many cover.
-
-        All parts move by the same share of the seasons that cover them.
-        """
+        """Return how many of so many seasons each shift moves an event by, all parts alike."""
         moves = (2 * size * np.arange(self.shifts) + self.shifts) // (2 * self.shifts)
         return np.asarray(moves % size, np.int64)
 
@@ -281,10 +268,7 @@ def _following(
 
 
 def _one_by_one(first: _Laid, second: _Laid, start: Integers, end: Integers, size: int) -> Integers:
-    """Count pairs of each event with those of the second log from start to before end.
-
-    Counts are by group, group of the second, and how many seasons this one is later.
-    """
+    """Count pairs of each event by group, group of the second, and how many seasons it is later."""
     key = (first.group * second.groups + 1) * 2 * size - size - first.place
     other_key = second.group * 2 * size + second.place
     histogram = np.zeros(first.groups * second.groups * 2 * size, np.int64)

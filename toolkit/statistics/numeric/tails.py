@@ -134,10 +134,7 @@ def _beta_quantile(first: Floats, second: Floats, below: float) -> Floats:
 def _solved(
     excess: Callable[[Floats], tuple[Floats, Floats]], at: Floats, low: Floats, high: Floats
 ) -> Floats:
-    """Find where a rising function is 0, by Newton's steps that stay between the bounds.
-
-    The logarithm of a small tail is nearly straight.
-    """
+    """Find where a rising function is 0, by Newton's steps that stay between the bounds."""
     at = np.clip(at, low, high)
     for _ in range(_MOST_HALVINGS if at.size else 0):
         with np.errstate(all="ignore"):

@@ -101,11 +101,7 @@ def critical(level: str, observations: int) -> float:
 
 
 def chance_below(t: float) -> float:
-    """Return the p-value of a t under a unit root, in a long series.
-
-    It is the normal's at a polynomial of t (MacKinnon, J. G. (1994), Journal of Business and
-    Economic Statistics 12), with the coefficients for one variable and an intercept.
-    """
+    """Return the p-value of a t under a unit root, in a long series (MacKinnon 1994)."""
     if not _LOWEST <= t <= _HIGHEST:
         return float(t > _HIGHEST)
     powers = _BELOW_BEND if t <= _BEND else _ABOVE_BEND

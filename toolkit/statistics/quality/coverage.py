@@ -61,9 +61,8 @@ def coverage(
     >>> row["coverage"], row["observed_share"], row["longest_gap_s"]
     (0.6, 0.8, 300)
     """
-    question = Question(
-        "quality.coverage/3", *window_of(frame, start, end), column, step_s, max_stale_s
-    )
+    window = window_of(frame, start, end)
+    question = Question("quality.coverage/3", *window, column, step_s, max_stale_s)
     return measure(frame, question)
 
 
@@ -90,10 +89,7 @@ class PollCount:
 
 
 def with_period(polls: Frame) -> pl.DataFrame:
-    """Return polls by ts, each time once, with an unknown ``period_s`` filled in.
-
-    It is the commonest spacing (ties: the shortest), null with fewer than two polls.
-    """
+    """Return polls by ts, each once, with an unknown ``period_s`` as the commonest spacing."""
     checked_types(polls, {"ts": "Int64", "period_s": "number or null"}, parameter="polls")
     known = polls.lazy().select("ts", pl.col("period_s").cast(pl.Int64)).sort("ts").collect()
     known = known.unique("ts", keep="last", maintain_order=True)
@@ -111,10 +107,6 @@ def poll_count(polls: Frame, start: When, end: When) -> PollCount:
     Between two polls the number missing is that of periods, rounded, less one. Before the first and
     after the last it is each whole period within the window. In a window without a poll one is
     missing for each period of the nearest poll. Without a known period nothing is missing.
-
-    >>> polls = pl.DataFrame({"ts": [0, 29, 60, 120], "period_s": [30] * 4})
-    >>> poll_count(polls, 0, 210)
-    PollCount(answered=4, missed=3, longest_gap_s=60)
     """
     window = Interval.checked(start, end)
     known = with_period(polls)

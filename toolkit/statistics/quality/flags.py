@@ -65,8 +65,7 @@ def stale_legs(rows: pl.DataFrame, stale_s: int, stale_moves: int) -> pl.DataFra
 def _runs(rows: pl.DataFrame, leg: str, other: str) -> pl.DataFrame:
     """List the stretches of equal closes of a leg without a gap, and the other's moves in each.
 
-    Columns: number, begins and ends (s, first and last row), rows, moves. A row without a close is
-    in none.
+    Columns: number, begins and ends (s, first and last row), rows, moves.
     """
     number, price, beside = pl.col("number"), pl.col(leg), pl.col(other)
     after_gap = (number != number.shift(1)) | pl.col("gap").shift(1)
@@ -179,15 +178,8 @@ def late_legs(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 FLAGS = (
-    "stale_buy",
-    "stale_sell",
-    "repeated_buy",
-    "repeated_sell",
-    "levels_apart",
-    "power_of_ten",
-    "service_differs",
-    "clock_shift",
-    *SERIES_FLAGS,
+    *("stale_buy", "stale_sell", "repeated_buy", "repeated_sell", "levels_apart"),
+    *("power_of_ten", "service_differs", "clock_shift", *SERIES_FLAGS),
 )
 """The names of the flags, each a Boolean column of `flags`."""
 
@@ -312,16 +304,8 @@ def flags(
     >>> flags(frame).select("flags", "power_of_ten_exponent", "clock_shift_reason").row(0)
     ('power_of_ten', -3, 'too_few')
     """
-    asked = _Thresholds(
-        stale_s,
-        stale_moves,
-        repeated_share,
-        apart_bps,
-        apart_share,
-        differs_bps,
-        least_correlation,
-        max_lag_steps,
-    )
+    levels = stale_s, stale_moves, repeated_share, apart_bps, apart_share, differs_bps
+    asked = _Thresholds(*levels, least_correlation, max_lag_steps)
     window = window_of(frame, start, end)
     frame = _with_legs(frame)
     question = asked.question(Question("", *window, "spread_log_bps", step_s, max_stale_s))
@@ -329,10 +313,7 @@ def flags(
 
 
 def with_flags(frame: Frame, question: Question, *statistics: Statistic) -> pl.DataFrame:
-    """Measure statistics of ``spread_log_bps``, followed by the columns of `flags`, in one pass.
-
-    The thresholds are the defaults. ``flags_method`` and ``flags_params_hash`` follow.
-    """
+    """Measure statistics of ``spread_log_bps`` and `flags` by default thresholds in one pass."""
     frame = _with_legs(frame)
     found = _named(measure(frame, question, *statistics, _statistic(_USUAL)))
     own = _USUAL.question(question)
@@ -454,13 +435,8 @@ def _results(asked: _Thresholds) -> list[pl.Expr]:
     levels.append((n > pl.col("n_expected")).fill_null(value=False).alias(MANY_ROWS))
     differs = pl.col("service_differs_n")
     service = _flag("service_differs", differs / pl.col("service_compared"), differs > 0)
-    service = [
-        service[0],
-        pl.col("service_compared"),
-        *service[1:3],
-        pl.col("service_differs_largest_bps"),
-        service[3],
-    ]
+    service.insert(3, pl.col("service_differs_largest_bps"))
+    service.insert(1, pl.col("service_compared"))
     few = {Reason.TOO_FEW: (pl.col("buy_steps") == 0) | (pl.col("sell_steps") == 0)}
     nothing = {Reason.EMPTY: pl.col("service_compared").fill_null(0) == 0}
     return [
@@ -473,12 +449,8 @@ def _results(asked: _Thresholds) -> list[pl.Expr]:
 
 
 def _flag(name: str, share: pl.Expr, true: pl.Expr) -> list[pl.Expr]:
-    return [
-        true.alias(name),
-        pl.col(f"{name}_n"),
-        share.alias(f"{name}_share"),
-        pl.col(f"{name}_first_ts"),
-    ]
+    count, first = pl.col(f"{name}_n"), pl.col(f"{name}_first_ts")
+    return [true.alias(name), count, share.alias(f"{name}_share"), first]
 
 
 def _unless(cases: Mapping[Reason, pl.Expr], found: list[pl.Expr], name: str) -> list[pl.Expr]:

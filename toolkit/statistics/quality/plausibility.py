@@ -51,10 +51,7 @@ def words_of(names: str) -> list[str]:
 
 
 def notes_of(found: pl.DataFrame) -> list[str]:
-    """Return a line per kind of implausible row in a table of figures, with its first trajectory.
-
-    ``found`` has trajectory, and ``implausible`` unless that was not measured.
-    """
+    """Return a line per kind of ``implausible`` row in a table of figures, with its first key."""
     if "implausible" not in found.columns:
         return []
     odd = found.filter(pl.col("implausible") != "")

@@ -94,9 +94,8 @@ def half_life(
     >>> [round(row[f"half_life_{name}"] / 60, 1) for name in names], row["half_lives_differ"]
     ([21.8, 26.3, 31.7, 9.1], True)
     """
-    question = Question(
-        "spread.half_life/5", *window_of(frame, start, end), column, step_s, max_stale_s
-    )
+    window = window_of(frame, start, end)
+    question = Question("spread.half_life/5", *window, column, step_s, max_stale_s)
     return measure(frame, question, HALF_LIFE)
 
 
@@ -156,9 +155,8 @@ def summary(
     >>> row["n"], row["n_null"], row["half_life_s"], row["half_life_reason"]
     (2, 1, None, 'too_few')
     """
-    question = Question(
-        "spread.summary/5", *window_of(frame, start, end), column, step_s, max_stale_s
-    )
+    window = window_of(frame, start, end)
+    question = Question("spread.summary/5", *window, column, step_s, max_stale_s)
     odd = plausibility(column)
     return measure(frame, question, MOMENTS, ROBUST, QUANTILES, HALF_LIFE, odd)
 
@@ -248,14 +246,9 @@ def rolling_z_summary(
     if min_samples is not None:
         min_samples = whole_number("min_samples", min_samples, 2)
     limit = real_number("beyond", beyond, "a number above 0", above=0)
-    options = {"window_s": window_s, "min_samples": min_samples, "beyond": limit}
-    question = Question(
-        "spread.rolling_z_summary/2",
-        *window_of(frame, start, end),
-        column,
-        step_s,
-        options=tuple(options.items()),
-    )
+    asked = (("window_s", window_s), ("min_samples", min_samples), ("beyond", limit))
+    window = window_of(frame, start, end)
+    question = Question("spread.rolling_z_summary/2", *window, column, step_s, options=asked)
     half = (window_s / pl.col("step_s") / 2).ceil().clip(2).fill_null(2)
     least_n = half if min_samples is None else min_samples
     read = replace(question, start=question.start - window_s)

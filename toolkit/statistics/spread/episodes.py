@@ -82,14 +82,9 @@ def time_above(
     1.0
     """
     limit = checked_bps("threshold_bps", threshold_bps, column)
-    question = Question(
-        "spread.time_above/3",
-        *window_of(frame, start, end),
-        column,
-        step_s,
-        max_stale_s,
-        (("threshold_bps", limit), ("absolute", checked_absolute(absolute))),
-    )
+    asked = (("threshold_bps", limit), ("absolute", checked_absolute(absolute)))
+    window = window_of(frame, start, end)
+    question = Question("spread.time_above/3", *window, column, step_s, max_stale_s, asked)
     return measure(frame, question, _above(limit, absolute=absolute))
 
 
@@ -216,21 +211,12 @@ def episodes(
     least = "seconds, at least 0"
     merge_gap_s = whole_number("merge_gap_s", merge_gap_s, 0, least)
     min_duration_s = whole_number("min_duration_s", min_duration_s, 0, least)
-    options = {
-        "enter_bps": enter,
-        "absolute": checked_absolute(absolute),
-        "leave_bps": leave,
-        "merge_gap_s": merge_gap_s,
-        "min_duration_s": min_duration_s,
-    }
-    question = Question(
-        "spread.episodes/3",
-        *window_of(frame, start, end),
-        column,
-        step_s,
-        max_stale_s,
-        tuple(options.items()),
+    asked = (
+        *(("enter_bps", enter), ("absolute", checked_absolute(absolute)), ("leave_bps", leave)),
+        *(("merge_gap_s", merge_gap_s), ("min_duration_s", min_duration_s)),
     )
+    window = window_of(frame, start, end)
+    question = Question("spread.episodes/3", *window, column, step_s, max_stale_s, asked)
     size = sized(absolute=absolute)
     found = []
     for part, chunk in observed_chunks(frame, question):
@@ -260,13 +246,7 @@ def stretches(
     number, ts = pl.col("number"), pl.col("ts")
     first, above, inside = pl.col("first"), pl.col("above"), pl.col("inside")
     begins_segment = ((number != number.shift(1)) | pl.col("gap").shift(1)).fill_null(value=True)
-    state = (
-        pl.when(enters)
-        .then(statement=True)
-        .when(leaves | first)
-        .then(statement=False)
-        .forward_fill()
-    )
+    state = pl.when(enters | leaves | first).then(enters).forward_fill()
     episodes = (
         rows.with_columns(begins_segment.alias("first"))
         .with_columns(state.alias("above"), first.cum_sum().alias("segment"))
@@ -334,7 +314,7 @@ def _columns(question: Question) -> list[pl.Expr]:
 
 
 _LIVES = {"duration_s": pl.Float64, "observed": pl.Int64}
-_COUNTS = {"n_lives": "entries", "n_ended": "closed"}
+CLOSES = {"n_lives": "entries", "n_ended": "closed"}
 
 
 @analysis(
@@ -390,20 +370,15 @@ def time_to_close(
     if not 0 <= leave < enter:
         raise InputError("exit_bps", exit_bps, f"from 0 to below enter_bps, {enter:g}")
     level = real_number("toward", toward, "a level in basis points")
-    question = Question(
-        "spread.time_to_close/1",
-        *window_of(frame, start, end),
-        column,
-        step_s,
-        max_stale_s,
-        (("enter_bps", enter), ("exit_bps", leave), ("toward", level)),
-    )
+    asked = (("enter_bps", enter), ("exit_bps", leave), ("toward", level))
+    window = window_of(frame, start, end)
+    question = Question("spread.time_to_close/1", *window, column, step_s, max_stale_s, asked)
     size = (pl.col("value") - level).abs()
 
     def lives(rows: pl.DataFrame) -> pl.DataFrame:
         return lives_of(stretches(rows.lazy(), size, size >= enter, size <= leave), rows)
 
-    closing = Statistic(lambda _column: [], lambda _column: life_columns("close", _COUNTS), lives)
+    closing = Statistic(lambda _column: [], lambda _column: life_columns("close", CLOSES), lives)
     return measure(frame, question, closing)
 
 

@@ -65,10 +65,7 @@ def misfits(held: Observations, lower: Floats, upper: Floats) -> Floats:
 
 
 def chance_beyond(value: float, freedom: int) -> float:
-    """Return the chance that chi-squared of so many degrees of freedom is above a value.
-
-    By its finite series (Abramowitz and Stegun 1964, 26.4.4 and 26.4.5).
-    """
+    """Return the chance that chi-squared is above a value (Abramowitz and Stegun 1964, 26.4.4)."""
     half, odd = value / 2, freedom % 2
     term = math.exp(-half) * (math.sqrt(half / math.pi) * 2 if odd else 1.0)
     total = math.erfc(math.sqrt(half)) if odd else 0.0
@@ -160,9 +157,8 @@ _DEVIATIONS = 6 * 1.482602218505602  # of a normal's standard deviations, as `sp
 def without_spikes(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Split rows by ``number`` and ``value`` into the share of spikes, and the rows without spikes.
 
-    The first frame has per ``number`` the ``spike_share`` of the squared distances from the median,
-    null if nothing varies. The second has only numbers with spikes. If more than half of the values
-    equal the median, the deviation is that of the others.
+    The share is of the squared distances from the median, null if nothing varies. If more than half
+    of the values equal the median, the deviation is that of the others.
     """
     apart = pl.col("apart")
     found = rows.with_columns(
@@ -295,10 +291,7 @@ def _statistic(decay: Decay, student: Floats, c: Floats) -> Floats:
 
 
 def _critical(c: Floats, own: Floats) -> Floats:
-    """Interpolate the table between roots of c, and beyond its end towards the normal.
-
-    The last axes of ``c`` are the quantiles and the trajectories.
-    """
+    """Interpolate the table between roots of c, and beyond its end towards the normal."""
     of_c, ends = CRITICAL[:, 0], CRITICAL[-1, 1:, None]
     roots, of_roots, near = np.sqrt(c), np.sqrt(of_c), np.empty_like(c)
     for quantile, points in enumerate(CRITICAL.T[1:]):

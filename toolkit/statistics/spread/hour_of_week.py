@@ -34,18 +34,8 @@ _HOURS = 168
 _MONDAY = 72  # 1970-01-01 was a Thursday: its first hour is the 73rd of the week
 _MEMORY = "memory_reason"
 _CELL = (
-    "weeks",
-    "hour_n",
-    "mean",
-    "median",
-    "std",
-    "mean_error",
-    "mean_second",
-    "mean_third",
-    "deviation",
-    "deviation_error",
-    "deviation_second",
-    "deviation_third",
+    *("weeks", "hour_n", "mean", "median", "std", "mean_error", "mean_second", "mean_third"),
+    *("deviation", "deviation_error", "deviation_second", "deviation_third"),
 )
 
 
@@ -109,9 +99,8 @@ def hour_of_week(
     >>> round(row["spread_deviation_log_bps"], 1), row["spread_mean_error_log_bps"] is None
     (9.9, True)
     """
-    question = Question(
-        "spread.hour_of_week/3", *window_of(frame, start, end), column, step_s, max_stale_s
-    )
+    window = window_of(frame, start, end)
+    question = Question("spread.hour_of_week/3", *window, column, step_s, max_stale_s)
     lists = Statistic(lambda _column: [], lambda _column: [pl.col(*_CELL, _MEMORY)], _cells)
     measured = measure(frame, question, lists)
     contract = [name for name in measured.columns if name not in {*_CELL, _MEMORY}]
@@ -199,7 +188,7 @@ def _results(column: str) -> list[pl.Expr]:
         first_reason({**empty, Reason.TOO_FEW: weeks < 2}).alias("hour_reason"),
     ]
     for name in ("mean", "deviation"):
-        middle, found = pl.col(name), pl.col(f"{name}_error")
+        middle, found, own = pl.col(name), pl.col(f"{name}_error"), name == "deviation"
         # weeks that agree to the last digits say nothing about the next
         flat = found <= 1e-12 * (pl.col("mean").abs() + middle.abs())
         few, of_long = weeks < MIN_WEEKS, pl.lit(value=False)
@@ -212,16 +201,14 @@ def _results(column: str) -> list[pl.Expr]:
             pl.when(reason.is_null()).then(each)
             for each in (found, pl.col(f"{name}_lower"), pl.col(f"{name}_upper"))
         )
-        figures += [middle.alias(column_for(column, name))] if name == "deviation" else []
+        if own:
+            figures.append(middle.alias(column_for(column, name)))
         figures += [
             error.alias(column_for(column, f"{name}_error")),
             (middle + lower).alias(column_for(column, f"{name}_lower")),
             (middle + upper).alias(column_for(column, f"{name}_upper")),
         ]
-        figures += (
-            [((middle + lower > 0) | (middle + upper < 0)).alias("differs")]
-            if name == "deviation"
-            else []
-        )
+        if own:
+            figures.append(((middle + lower > 0) | (middle + upper < 0)).alias("differs"))
         figures.append(reason.alias(f"{name}_reason"))
     return figures

@@ -236,14 +236,10 @@ def _by_lag(rows: pl.DataFrame, most: int) -> pl.DataFrame:
     numbers, found = related(rows, most)
     bands = _TWO_SIDED_95 * found.error
     lists = zip(_LISTS, (found.pairs, found.correlation, bands), strict=True)
+    types = {"number": pl.UInt32(), "pairs": pl.List(pl.Int64)}
+    types |= dict.fromkeys(_LISTS[1:], pl.List(pl.Float64))
     own = pl.DataFrame(
-        {"number": numbers, **{name: list(by_lag.T) for name, by_lag in lists}},
-        schema={
-            "number": pl.UInt32,
-            "pairs": pl.List(pl.Int64),
-            "correlation": pl.List(pl.Float64),
-            "null_band": pl.List(pl.Float64),
-        },
+        {"number": numbers, **{name: list(by_lag.T) for name, by_lag in lists}}, schema=types
     )
     return numbers_of(rows).join(own, on="number", how="left")
 
@@ -356,9 +352,7 @@ def hayashi_yoshida(
     figures = pl.concat(
         [
             _of_clocks(part, window, lags)
-            for part in rows.sort("trajectory", "ts").partition_by(
-                "trajectory", maintain_order=True
-            )
+            for part in rows.sort("trajectory", "ts").partition_by("trajectory")
         ]
         or [_of_clocks(rows, window, [])]
     )

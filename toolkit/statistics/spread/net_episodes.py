@@ -29,8 +29,9 @@ from toolkit.statistics.fees.fee_table import (
     check_asked,
     check_held_style,
 )
-from toolkit.statistics.fees.net_edge import gross_bps, with_costs
+from toolkit.statistics.fees.net_edge import fee_table, gross_bps, with_costs
 from toolkit.statistics.spread.episodes import (
+    CLOSES,
     episodes,
     level_words,
     life_columns,
@@ -109,14 +110,9 @@ def net_episodes(
     frame = holding(frame, "spread_bps")
     checked_types(frame, {"trajectory": "String"})
     by = (("fees", fees.hash), ("notional", float(notional)), ("style", style))
-    question = Question(
-        "spread.net_episodes/2",
-        *window_of(frame, start, end),
-        "spread_bps",
-        step_s,
-        max_stale_s,
-        (*by, ("enter_bps", enter), ("leave_bps", leave)),
-    )
+    asked = (*by, ("enter_bps", enter), ("leave_bps", leave))
+    window = window_of(frame, start, end)
+    question = Question("spread.net_episodes/2", *window, "spread_bps", step_s, max_stale_s, asked)
     net = gross_bps(pl.col("value"), style) - pl.col("cost_bps")
 
     def prepare(rows: pl.LazyFrame, part: pl.DataFrame) -> pl.LazyFrame:
@@ -133,7 +129,10 @@ def net_episodes(
 
     lives = life_columns("life", _COUNTS)
     episodes = Statistic(
-        _costs, lambda _column: [*_costs_known(), *_results(), *lives, *_table(fees)], fit, prepare
+        _costs,
+        lambda _column: [*_costs_known(), *_results(), *lives, *fee_table(fees)],
+        fit,
+        prepare,
     )
     return measure(frame, question, episodes)
 
@@ -201,14 +200,9 @@ def net_time_to_close(
     frame = holding(frame, "spread_bps")
     checked_types(frame, {"trajectory": "String"})
     by = (("fees", fees.hash), ("notional", float(notional)), ("style", style))
-    question = Question(
-        "spread.net_time_to_close/1",
-        *window_of(frame, start, end),
-        "spread_bps",
-        step_s,
-        max_stale_s,
-        (*by, ("enter_bps", enter), ("exit_bps", leave), ("toward", level)),
-    )
+    asked = (*by, ("enter_bps", enter), ("exit_bps", leave), ("toward", level))
+    method, window = "spread.net_time_to_close/1", window_of(frame, start, end)
+    question = Question(method, *window, "spread_bps", step_s, max_stale_s, asked)
     size = gross_bps(pl.col("value"), style, level)
     beyond = (size - pl.col("cost_bps") >= enter) & (size > leave)
 
@@ -219,7 +213,7 @@ def net_time_to_close(
 
     closing = Statistic(
         _costs,
-        lambda _column: [*_costs_known(), *_closed(), *_table(fees)],
+        lambda _column: [*_costs_known(), *_closed(), *fee_table(fees)],
         fit,
         lambda rows, part: with_costs(rows, part, fees, notional, style),
     )
@@ -229,19 +223,12 @@ def net_time_to_close(
 def _closed() -> list[pl.Expr]:
     """Build the columns of times to close, with the reason unknown_fee if no cost is known."""
     unknown = (pl.col("n") > 0) & (pl.col("net_n").fill_null(0) == 0)
+    fee = pl.when(unknown).then(pl.lit(Reason.UNKNOWN_FEE.value))
     return [
-        pl.when(unknown)
-        .then(pl.lit(Reason.UNKNOWN_FEE.value))
-        .otherwise(column)
-        .alias(column.meta.output_name())
-        if column.meta.output_name().endswith("_reason")
-        else column
-        for column in life_columns("close", {"n_lives": "entries", "n_ended": "closed"})
+        fee.otherwise(column).alias(name) if name.endswith("_reason") else column
+        for column in life_columns("close", CLOSES)
+        for name in [column.meta.output_name()]
     ]
-
-
-def _table(fees: FeeModel) -> list[pl.Expr]:
-    return [pl.lit(fees.name).alias("fee_model"), pl.lit(fees.hash).alias("fee_model_hash")]
 
 
 def _costs(_column: str) -> list[pl.Expr]:
@@ -377,10 +364,7 @@ class Level:
     def stretches(
         self, rows: pl.DataFrame, start: int, end: int, *, step_s: Step = None
     ) -> tuple[float, pl.DataFrame] | None:
-        """Return the level and the episodes beyond it, as `toolkit.statistics.spread.episodes`.
-
-        With fees it is None unless the cost is known and constant over the window.
-        """
+        """Return the level and the episodes beyond it, None for a cost unknown or not constant."""
         if self.fees is None:
             asked: dict[str, Any] = {"enter_bps": self.bps, "absolute": self.absolute}
             return self.bps, episodes(rows, start, end, step_s=step_s, **asked)

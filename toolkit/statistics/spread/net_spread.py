@@ -84,15 +84,9 @@ def net_summary(
     exit_level = real_number("exit_bps", exit_bps, "a finite number")
     frame = holding(frame, "spread_bps")
     checked_types(frame, {"trajectory": "String"})
-    asked = {"notional": float(notional), "exit_bps": exit_level}
-    question = Question(
-        "spread.net_summary/2",
-        *window_of(frame, start, end),
-        "spread_bps",
-        step_s,
-        max_stale_s,
-        (("fees", fees.hash), ("style", style), *asked.items()),
-    )
+    by = (("fees", fees.hash), ("style", style), ("notional", float(notional)))
+    asked, window = (*by, ("exit_bps", exit_level)), window_of(frame, start, end)
+    question = Question("spread.net_summary/2", *window, "spread_bps", step_s, max_stale_s, asked)
     net = _net(gross_bps(pl.col("value"), style, exit_level), fees, notional, style)
     found = measure(frame, question, net)
     lacks = _lacking(found["trajectory"], fees, style, question)
@@ -119,17 +113,10 @@ def _edge(rows: pl.DataFrame) -> pl.DataFrame:
         "number", "ts", "step_s", "weight_s", net=pl.col("gross") - pl.col("cost_bps")
     )
     parts = net.drop_nulls("net").partition_by("number", maintain_order=True)
-    figures = pl.DataFrame(
-        [(part["number"][0], *_mean_edge(part)) for part in parts],
-        schema={
-            "number": rows.schema["number"],
-            "edge": pl.Float64,
-            "edge_error": pl.Float64,
-            "edge_chance": pl.Float64,
-            "edge_memory": pl.String,
-        },
-        orient="row",
-    )
+    edge = dict.fromkeys(("edge", "edge_error", "edge_chance"), pl.Float64())
+    schema = {"number": rows.schema["number"], **edge, "edge_memory": pl.String()}
+    found = [(part["number"][0], *_mean_edge(part)) for part in parts]
+    figures = pl.DataFrame(found, schema=schema, orient="row")
     every = rows.select(pl.col("number").unique(maintain_order=True))
     return every.join(figures, on="number", how="left", maintain_order="left")
 
@@ -178,22 +165,11 @@ def _aggregated(_column: str) -> list[pl.Expr]:
 
 
 def _finished(fees: FeeModel, notional: float, style: Style) -> list[pl.Expr]:
-    weighed = pl.col("weighed_s") > 0
-    mean = pl.when(weighed).then(pl.col("gross_s") / pl.col("weighed_s"))
+    mean = _per("gross_s", "weighed_s")
     no_time = {Reason.TOO_FEW: (pl.col("known_s") > 0).not_().fill_null(value=True)}
     share_reason = {**_EMPTY, **_UNKNOWN, **no_time}
-    shares = {
-        f"net_share{at}": pl.when(pl.col("known_s") > 0).then(
-            pl.col(f"beyond_s{at}") / pl.col("known_s")
-        )
-        for at in MULTIPLES
-    }
-    means = {
-        f"net_mean{at}_bps": pl.when(pl.col(f"beyond_s{at}") > 0).then(
-            pl.col(f"left_s{at}") / pl.col(f"beyond_s{at}")
-        )
-        for at in MULTIPLES
-    }
+    shares = {f"net_share{at}": _per(f"beyond_s{at}", "known_s") for at in MULTIPLES}
+    means = {f"net_mean{at}_bps": _per(f"left_s{at}", f"beyond_s{at}") for at in MULTIPLES}
     nothing = {Reason.NOTHING_LEFT: pl.any_horizontal(each.is_null() for each in means.values())}
     quantiles = [f"net_q{percent:02}{at}_bps" for at in MULTIPLES for percent in _PERCENTS]
     return [
@@ -218,6 +194,10 @@ def _finished(fees: FeeModel, notional: float, style: Style) -> list[pl.Expr]:
         *_edge_columns(share_reason),
         *named_by(fees, notional, style),
     ]
+
+
+def _per(total: str, time_s: str) -> pl.Expr:
+    return pl.when(pl.col(time_s) > 0).then(pl.col(total) / pl.col(time_s))
 
 
 def _edge_columns(no_mean: Mapping[Reason, pl.Expr]) -> list[pl.Expr]:

@@ -87,13 +87,8 @@ def pair(
             sell_coins=pl.lit(coins[1]),
             pair_hash=pl.lit(_asked(two, coins, max_stale_s, steps_s)),
         ).select(
-            "trajectory",
-            "ts",
-            *prices,
-            *(f"{name}_age_s" for name in legs),
-            "buy_coins",
-            "sell_coins",
-            PAIR_HASH,
+            *("trajectory", "ts", *prices, *(f"{name}_age_s" for name in legs)),
+            *("buy_coins", "sell_coins", PAIR_HASH),
         )
     )
 

@@ -6,7 +6,6 @@ Runs are observations exactly one step apart. A gap ends a run, so that no diffe
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 import numpy as np
 import polars as pl
@@ -93,14 +92,8 @@ def stationarity(
     (True, 25, 0.17)
     """
     lags = None if adf_lags is None else whole_number("adf_lags", adf_lags, 0)
-    question = Question(
-        "spread.stationarity/2",
-        *window_of(frame, start, end),
-        column,
-        step_s,
-        max_stale_s,
-        (("adf_lags", lags),),
-    )
+    window, asked = window_of(frame, start, end), (("adf_lags", lags),)
+    question = Question("spread.stationarity/2", *window, column, step_s, max_stale_s, asked)
     ratios = Statistic(
         lambda _column: [],
         lambda _column: [
@@ -130,25 +123,18 @@ def _fitted(rows: pl.DataFrame) -> pl.DataFrame:
     """Compute the figures of each trajectory of a chunk, NaN where there is none."""
     held = Observations.of(rows)
     found: dict[str, list[float]] = {name: [] for name in _SCHEMA}
-    for values, since_steps in _each(held):
-        edges = run_edges(since_steps)
-        figures: dict[str, float] = {}
+    for step_s, first, last in zip(held.step_s, held.begins, held.begins[1:], strict=False):
+        values, edges = held.value[first:last], run_edges(held.since_s[first:last] / step_s)
         for steps in VARIANCE_RATIO_STEPS:
             ratio, z = _variance_ratio(values, edges, steps)
-            figures |= {f"variance_ratio_{steps}": ratio, f"variance_ratio_{steps}_z": z}
-        for name, figure in figures.items():
-            found[name].append(figure)
+            found[f"variance_ratio_{steps}"].append(ratio)
+            found[f"variance_ratio_{steps}_z"].append(z)
     for steps in ACF_STEPS:
         pairs = held.pairs(held.later(steps))
         flat = pairs.constant | ~(pairs.earlier_squares > 0) | ~(pairs.later_squares > 0)
         found[f"acf_{steps}_pairs"] = pairs.pairs.tolist()
         found[f"acf_{steps}"] = np.where(flat, math.nan, pairs.correlation).tolist()
     return pl.DataFrame({"number": held.numbers, **found}, schema_overrides=_SCHEMA)
-
-
-def _each(held: Observations) -> Iterator[tuple[Floats, Floats]]:
-    for step_s, first, last in zip(held.step_s, held.begins, held.begins[1:], strict=False):
-        yield held.value[first:last], held.since_s[first:last] / step_s
 
 
 _RATIOS = [f"variance_ratio_{steps}{z}" for steps in VARIANCE_RATIO_STEPS for z in ("", "_z")]
@@ -220,10 +206,7 @@ def _products(values: Floats, run: Integers, steps: int) -> Floats:
 
 
 def _pairs_in_windows(counts: Integers, steps: int) -> float:
-    """Sum over all pairs of changes the squared number of windows of ``steps`` that contain both.
-
-    That is the sum over all pairs of windows of the pairs of changes that they share.
-    """
+    """Sum over pairs of changes the squared number of windows of ``steps`` that contain both."""
     offset = np.arange(steps)
     shared = (steps - offset) * (steps - offset - 1) / 2
     number = np.append(0.0, np.cumsum(shared))

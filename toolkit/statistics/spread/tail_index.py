@@ -90,9 +90,8 @@ def tail_index(
     >>> row["tail_5pct_n"], round(row["tail_5pct_index"], 1)
     (300, 3.0)
     """
-    question = Question(
-        "spread.tail_index/4", *window_of(frame, start, end), column, step_s, max_stale_s
-    )
+    window = window_of(frame, start, end)
+    question = Question("spread.tail_index/4", *window, column, step_s, max_stale_s)
     tails = Statistic(lambda _column: [], tail_columns, fitted_tails)
     return measure(frame, question, tails)
 
@@ -189,10 +188,7 @@ def _tail(days: pl.LazyFrame, percent: int) -> pl.LazyFrame:
 
 
 def _bend(days: pl.LazyFrame, percent: int, middle: int) -> pl.LazyFrame:
-    """Compare the inverse index from one depth to a middle one with that from there to the deepest.
-
-    Sizes are cut off at the upper end, so neither depends on those in the tail itself.
-    """
+    """Compare the inverse indices of two parts, each cut off at its upper end, so independent."""
     sums = []
     for name, upper, lower in (("near", percent, middle), ("deep", middle, DEEP_PERCENT)):
         sums += [
@@ -203,18 +199,12 @@ def _bend(days: pl.LazyFrame, percent: int, middle: int) -> pl.LazyFrame:
         (pl.col(f"e_{each}") - pl.col(f"c_{each}") * pl.col(each)) / pl.col(f"k_{each}")
         for each in ("near", "deep")
     ]
-    whole = pl.col("e_near", "e_deep", "c_near", "c_deep").sum().over("number")
+    k_near, k_deep = (pl.col(name).sum().over("number") for name in ("c_near", "c_deep"))
+    e_near, e_deep = (pl.col(name).sum().over("number") for name in ("e_near", "e_deep"))
     square = (moved[0] - moved[1]).pow(2)
     return (
         days.select("number", *sums)
-        .with_columns(whole.name.suffix("_all"))
-        .with_columns(
-            *(pl.col(f"c_{each}_all").alias(f"k_{each}") for each in ("near", "deep")),
-            *(
-                (pl.col(f"e_{each}_all") / pl.col(f"c_{each}_all")).alias(each)
-                for each in ("near", "deep")
-            ),
-        )
+        .with_columns(k_near=k_near, k_deep=k_deep, near=e_near / k_near, deep=e_deep / k_deep)
         .with_columns(square=square)
         .group_by("number", maintain_order=True)
         .agg(
