@@ -85,6 +85,9 @@ def test_no_page_over_a_hostile_store_asks_anybody_for_anything(hostile, trap, l
     for title in PAGES.values():
         page.get_by_role("link", name=title, exact=True).click()
         check_quiet(page, trap, title)
+    page.set_content(f'<img src="{trap.address}/seen.png">')
+    page.wait_for_timeout(500)
+    assert b"seen.png" in trap.asked.pop(), "the trap counts who comes"
 
 
 def check_quiet(page: Page, trap: Trap, title: str) -> None:
@@ -97,10 +100,3 @@ def check_quiet(page: Page, trap: Trap, title: str) -> None:
     assert trap.asked == []
     assert page.locator(f"[src*='{trap.address}'], [href*='{trap.address}']").count() == 0
     assert page.locator("[data-testid=stAlertContentError]").count() == 0
-
-
-def test_the_trap_counts_who_comes(trap, look):
-    page = look()
-    page.set_content(f'<img src="{trap.address}/seen.png">')
-    page.wait_for_timeout(500)
-    assert b"seen.png" in trap.asked.pop()

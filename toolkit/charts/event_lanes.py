@@ -7,9 +7,9 @@ from typing import Any
 import plotly.graph_objects as go
 import polars as pl
 
-from toolkit.charts.events import EVENT_LOGS, event_spans, life_bars, no_events
+from toolkit.charts.events import EVENT_LOGS, event_spans, life_bars, no_events, opening_bars
 from toolkit.charts.figure import Figure
-from toolkit.charts.theme import FAMILY_COLOURS, MARK_COLOUR
+from toolkit.charts.theme import MARK_COLOUR
 from toolkit.charts.time_axis import clock_text, date_axis
 from toolkit.charts.view import View
 from toolkit.errors import InputError
@@ -156,15 +156,9 @@ def _strip(lifecycles: pl.DataFrame, family: EventFamily, number: int, view: Vie
     inside = pl.col("t_open").is_between(*view.window, closed="left")
     opened = lifecycles.filter(inside, family=family.value)
     counted = opened.group_by(ts=pl.col("t_open") // length_s * length_s).len().sort("ts")
-    since, until = (clock_text(counted["ts"] + shift, view.timezone) for shift in (0, length_s))
-    return go.Bar(
-        x=clock_text(counted["ts"] + length_s // 2, view.timezone).to_list(),
-        y=counted["len"].cast(pl.Int64).to_numpy(),
-        width=1000 * length_s,
+    return opening_bars(counted, family, view, length_s).update(
         name=f"{family} ({number:,})",
         legendgroup=family.value,
-        marker={"color": FAMILY_COLOURS[family], "line": {"width": 0}},
-        hovertext=(since + " to " + until.str.slice(11)).to_list(),
         hovertemplate="%{y:,} opened<br>%{hovertext}<extra>" + family + "</extra>",
         xaxis="x2",
         yaxis="y2",

@@ -78,21 +78,12 @@ def event_study_chart(
         if known["band_reason"].null_count()
         else "too few events for a band",
     )
+    at_event = {"type": "line", "x0": 0, "x1": 0, "y0": 0, "y1": 1, "yref": "paper"}
     return Figure(_lines(known, names, length_s, unit), layout=heading).update_layout(
         xaxis={"title": {"text": f"{length} since {since}"}, "zeroline": True},
         yaxis={"title": {"text": f"{change} ({unit})" if unit else change}, "zeroline": True},
         hovermode="x unified",
-        shapes=[
-            {
-                "type": "line",
-                "x0": 0,
-                "x1": 0,
-                "y0": 0,
-                "y1": 1,
-                "yref": "paper",
-                "line": {"color": MARK_COLOUR, "width": 1, "dash": "dot"},
-            }
-        ],
+        shapes=[at_event | {"line": {"color": MARK_COLOUR, "width": 1, "dash": "dot"}}],
     )
 
 

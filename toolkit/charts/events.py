@@ -158,7 +158,7 @@ def activity_chart(
         opened.group_by("family", pl.col("ts") // length_s * length_s).len().sort("family", "ts")
     )
     traces = [
-        _columns(counted.filter(family=family.value), family, view, length_s)
+        opening_bars(counted.filter(family=family.value), family, view, length_s)
         for family in EventFamily
     ]
     if before is not None:
@@ -192,11 +192,11 @@ def no_events(view: View) -> Figure:
     )
 
 
-def _columns(counted: pl.DataFrame, family: EventFamily, view: View, length_s: int) -> go.Bar:
-    middle = counted["ts"] + length_s // 2
+def opening_bars(counted: pl.DataFrame, family: EventFamily, view: View, length_s: int) -> go.Bar:
+    """Draw the ``len`` openings of a family from each ``ts`` on, for ``length_s``."""
     since, until = (clock_text(counted["ts"] + shift, view.timezone) for shift in (0, length_s))
     return go.Bar(
-        x=clock_text(middle, view.timezone).to_list(),
+        x=clock_text(counted["ts"] + length_s // 2, view.timezone).to_list(),
         y=counted["len"].cast(pl.Int64).to_numpy(),
         width=1000 * length_s,
         name=f"{family} ({counted['len'].sum():,})",
@@ -342,10 +342,8 @@ def event_hover(row: dict[str, Any], since: str, until: str, timezone: str) -> s
         "reopened": f"{since} {timezone}, close lost{again}",
         "orphan_close": f"opened before, closed {until} {timezone}",
     }[row["kind"]]
-    size, lasted = (
-        size_text(row["peak"], row["family"]),
-        lasted_text(row["duration_s"], row["kind"]),
-    )
+    size = size_text(row["peak"], row["family"])
+    lasted = lasted_text(row["duration_s"], row["kind"])
     return f"{row['family']} {symbol}<br>{legs}<br>peak {size}<br>{ends}<br>{lasted}"
 
 
@@ -364,16 +362,9 @@ def _counts(spans: pl.DataFrame, drawn: int) -> list[str]:
 def _rules(lanes: pl.DataFrame) -> list[dict[str, Any]]:
     """Draw a thin line between the lanes of one symbol and the next."""
     lasts = lanes.group_by("symbol").agg(pl.col("lane").max()).sort("lane")["lane"].to_list()[:-1]
-    fixed = {
-        "type": "line",
-        "xref": "paper",
-        "x0": 0,
-        "x1": 1,
-        "yref": "y",
-        "layer": "below",
-        "line": {"width": 1, "color": "rgba(125,133,144,0.35)"},
-    }
-    return [fixed | {"y0": last + 0.5, "y1": last + 0.5} for last in lasts]
+    fixed = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "yref": "y", "layer": "below"}
+    line = {"width": 1, "color": "rgba(125,133,144,0.35)"}
+    return [fixed | {"line": line, "y0": last + 0.5, "y1": last + 0.5} for last in lasts]
 
 
 def _lane_axis(lanes: pl.DataFrame, height: int) -> dict[str, Any]:

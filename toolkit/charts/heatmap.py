@@ -124,14 +124,8 @@ def _cells(
 
 
 _HOURS = ("weekday", "hour", "weeks", "events_per_h_mean", "n", "coverage")
-
-
 _BOUNDS = ("events_per_h_mean_lower", "events_per_h_mean_upper")
-
-
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-
-
 _FROM_NONE = [[0.0, SCALE[1][1]], [1.0, SCALE[2][1]]]
 """From no event to the most: the upper half of the colours of rates."""
 
@@ -242,8 +236,6 @@ def _between(lower: float | None, upper: float | None) -> str:
 
 
 _SPREAD = "spread_mean_log_bps"
-
-
 _SPREAD_BOUNDS = ("spread_mean_lower_log_bps", "spread_mean_upper_log_bps")
 
 

@@ -53,8 +53,6 @@ FAMILY_COLOURS = {
 """One colour per family of events, on either background."""
 
 _INK = {"light": ("#1f2328", "#59636e", "#d8dee4"), "dark": ("#f0f3f6", "#9ea7b3", "#30363d")}
-
-
 _SENDING = ["sendChartToCloud", "sendDataToCloud"]
 """Buttons that would send a figure's data elsewhere."""
 

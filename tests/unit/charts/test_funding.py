@@ -61,6 +61,8 @@ def test_the_differential_is_in_the_unit_and_the_carry_also_less_a_cost():
         chart(cost_bps="free")
     axis = chart(unit="% per year (APR)").layout.yaxis
     assert axis.title.text == "differential (% per year)"
+    with pytest.raises(InputError, match="points"):
+        chart(points=3)
     with pytest.raises(InputError, match="sell_rate"):
         chart(settled().drop("sell_rate"))
 
@@ -149,22 +151,6 @@ def test_it_shows_in_either_theme_and_in_the_zones_clock(theme):
     figure = chart(theme=theme, timezone="Asia/Tokyo")
     assert figure.layout.template.layout.colorway == COLOURS[theme]
     assert figure.data[1].x[0] == "2023-03-10 09:00"
-
-
-@pytest.mark.parametrize(
-    ("wrong", "names"),
-    [
-        ({"trajectory": Trajectory.parse("BTC_USD:X.spot:Y.spot")}, "trajectory"),
-        ({"end": START}, "window"),
-        ({"theme": "blue"}, "theme"),
-        ({"timezone": "Mars/Olympus"}, "timezone"),
-        ({"points": 3}, "points"),
-    ],
-)
-def test_a_parameter_that_is_not_allowed_is_named(wrong, names):
-    with pytest.raises(InputError) as caught:
-        chart(**wrong)
-    assert caught.value.parameter == names
 
 
 def test_with_prices_the_carry_is_a_line_of_its_own_less_the_cost_and_without_it_has_a_reason():

@@ -42,47 +42,30 @@ def test_rates_stand_by_symbol_and_exchange_the_first_symbol_on_top():
 
 
 @pytest.mark.parametrize(
-    ("unit", "values"),
+    ("unit", "values", "level"),
     [
-        ("% per 1 h", [0.00125, -0.005, 0.003]),
-        ("% per 8 h", [0.01, -0.04, 0.024]),
-        ("% per 24 h", [0.03, -0.12, 0.072]),
-        ("% per year (APR)", [10.95, -43.8, 26.28]),
+        ("% per 1 h", [0.00125, -0.005, 0.003], "0.00625"),
+        ("% per 8 h", [0.01, -0.04, 0.024], "0.05"),
+        ("% per 24 h", [0.03, -0.12, 0.072], "0.15"),
+        ("% per year (APR)", [10.95, -43.8, 26.28], "54.75"),
     ],
 )
-def test_every_rate_is_brought_to_the_unit(unit, values):
+def test_every_rate_is_brought_to_the_unit_with_one_colour_in_every_store(unit, values, level):
     assert unit in FUNDING_UNITS
     assert in_unit(RATES, unit)["value"].to_list() == pytest.approx(values)
     figure = chart(unit=unit)
     assert figure.layout.title.text == f"Funding rates in force ({unit})"
     drawn = figure.data[0].z
     assert sorted(drawn[np.isfinite(drawn)]) == pytest.approx(sorted(values))
-
-
-@pytest.mark.parametrize("unit", FUNDING_UNITS)
-def test_a_rate_has_one_colour_in_every_store_and_unit(unit):
-    alone = chart(RATES[:1], unit=unit).data[0]
-    beside_an_extreme = chart(
-        RATES.with_columns(rate=pl.Series([1e-4, 1.0, 3e-5])), unit=unit
-    ).data[0]
-    shares = [float(cells.z[-1][0]) / cells.zmax for cells in (alone, beside_an_extreme)]
-    assert shares == pytest.approx([0.2, 0.2])  # 0.01 % per 8 h, full colour from 0.05
-    assert alone.zmin == -alone.zmax
-
-
-@pytest.mark.parametrize(
-    ("unit", "level"),
-    [
-        ("% per 1 h", "0.00625"),
-        ("% per 8 h", "0.05"),
-        ("% per 24 h", "0.15"),
-        ("% per year (APR)", "54.75"),
-    ],
-)
-def test_the_size_of_full_colour_is_shown_in_the_unit(unit, level):
-    figure = chart(unit=unit)
     assert f"full colour from ±{level} {unit}" in figure.layout.title.subtitle.text
     assert figure.data[0].zmax == pytest.approx(float(level))
+    alone = chart(RATES[:1], unit=unit).data[0]
+    extreme = RATES.with_columns(rate=pl.Series([1e-4, 1.0, 3e-5]))
+    shares = [
+        float(cells.z[-1][0]) / cells.zmax for cells in (alone, chart(extreme, unit=unit).data[0])
+    ]
+    assert shares == pytest.approx([0.2, 0.2])  # 0.01 % per 8 h, full colour from 0.05
+    assert alone.zmin == -alone.zmax
 
 
 def test_the_hover_has_the_rate_as_given_its_interval_and_the_next_settlement():

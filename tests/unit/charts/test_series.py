@@ -98,6 +98,8 @@ def test_titles_axes_and_units_say_what_is_drawn_over_which_window_and_from_wher
     axis = chart(spread_rows()).layout.xaxis
     assert axis.type == "date"
     assert axis.range == ("2023-03-10 00:00", "2023-03-11 00:00")
+    figure = chart(spread_rows(), source=Source("live", "<b>bold</b>"))
+    assert "&lt;b&gt;bold&lt;/b&gt;" in figure.layout.title.subtitle.text
 
 
 @pytest.mark.parametrize(
@@ -124,19 +126,16 @@ def test_a_downsampled_chart_says_so_and_keeps_the_extremes():
     assert len(figure.to_json()) < 200_000
 
 
-def test_times_are_text_which_no_browser_moves_to_its_own_zone_and_values_are_binary():
+def test_rows_outside_the_half_open_window_are_neither_drawn_nor_counted():
+    figure = chart(spread_rows(10), start=START + 60, end=START + 180)
+    assert list(figure.data[0].x) == ["2023-03-10 00:01", "2023-03-10 00:02"]
+    assert "n = 2, coverage 100.00 %" in figure.layout.title.subtitle.text
     spec = json.loads(pio.to_json(chart(spread_rows())))
     assert spec["data"][0]["x"][:2] == ["2023-03-10 00:00", "2023-03-10 00:01"]
     assert spec["layout"]["xaxis"]["range"][0] == "2023-03-10 00:00"
     y = spec["data"][0]["y"]
     assert y["dtype"] == "f8"
     assert np.frombuffer(base64.b64decode(y["bdata"]))[0] == 20_000.0
-
-
-def test_rows_outside_the_half_open_window_are_neither_drawn_nor_counted():
-    figure = chart(spread_rows(10), start=START + 60, end=START + 180)
-    assert list(figure.data[0].x) == ["2023-03-10 00:01", "2023-03-10 00:02"]
-    assert "n = 2, coverage 100.00 %" in figure.layout.title.subtitle.text
 
 
 @pytest.mark.parametrize("n", [10, 50_000])
@@ -247,11 +246,6 @@ def test_lines_take_their_colours_from_the_template(theme):
     assert all(line.line.color is None for line in figure.data)
 
 
-def test_names_from_the_service_are_shown_and_not_read_as_markup():
-    figure = chart(spread_rows(), source=Source("live", "<b>bold</b>"))
-    assert "&lt;b&gt;bold&lt;/b&gt;" in figure.layout.title.subtitle.text
-
-
 def test_a_price_chart_draws_the_mark_price_where_one_is_known():
     frame = pl.DataFrame({"ts": [START, START + 60], "price": [1.0, 2.0]})
     window = {"start": START, "end": START + 120}
@@ -333,6 +327,11 @@ def test_what_is_no_number_is_not_counted():
     frame = pl.DataFrame({"ts": range(4), "bps": [1.0, None, float("nan"), float("inf")]})
     bars = distribution_bars(frame, "bps", Interval(0, 4), "y2")
     assert sum(bars.x) == 1
+    figure = spread_chart(
+        rows(50), trajectory=KEY, start=0, end=3_000, source=Source("replay", "x")
+    )
+    assert figure.layout.xaxis.domain is None
+    assert len(figure.data) == 3
 
 
 @pytest.mark.parametrize("end", [198.0, np.nextafter(198.0, 0), 198.0 + 1e-12])
@@ -349,11 +348,3 @@ def test_without_a_value_there_is_no_bar(values):
         {"ts": range(len(values)), "bps": values}, schema_overrides={"bps": pl.Float64}
     )
     assert len(distribution_bars(frame, "bps", Interval(0, 9), "y2").x) == 0
-
-
-def test_without_it_the_lines_take_the_width():
-    figure = spread_chart(
-        rows(50), trajectory=KEY, start=0, end=3_000, source=Source("replay", "x")
-    )
-    assert figure.layout.xaxis.domain is None
-    assert len(figure.data) == 3

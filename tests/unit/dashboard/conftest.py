@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -22,6 +23,7 @@ from toolkit.dashboard.link import page_file
 from toolkit.dashboard.settings import MAIN
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, SnapshotKind, SnapshotLog, Source, Trajectory
+from toolkit.service import Clock, Config, Simulated, running
 from toolkit.store import Batch, Edge, LoadOrigin, Snapshot, Store, StoreWriter
 from toolkit.tables import BROUGHT, EVENT
 from toolkit.wire.quota import Allowance
@@ -33,6 +35,7 @@ HOLE = (200, 260)
 LEG = Trajectory.parse("BTC_USD:KRAKEN.spot")
 PAIR = Trajectory.parse("BTC_USD:COINBASE.spot:KRAKEN.spot")
 SERVED_AT = START + 60 * MINUTES
+NOW = 1_795_132_800
 EDGE = Edge(served_at=SERVED_AT, delay_s=0, retention_s=None, step_s=60)
 WHOLE = Interval(START, SERVED_AT)
 
@@ -41,13 +44,14 @@ WHOLE = Interval(START, SERVED_AT)
 def loading(
     store: Store,
     served_at: int = SERVED_AT,
-    *,
+    *asked: Any,
+    base_url: str = "http://127.0.0.1:1",
     allowance: Allowance | None = None,
     findings: Sequence[dict[str, object]] = (),
 ) -> Iterator[Batch]:
-    """One load of what is added meanwhile."""
+    """One load of what is added meanwhile, which ``asked`` for some streams over a window."""
     writer, batch = StoreWriter(store), Batch()
-    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", served_at, None, "0.1.0", allowance))
+    load = writer.start_load(LoadOrigin(base_url, served_at, None, "0.1.0", allowance), *asked)
     yield batch
     writer.commit(load, batch)
     writer.finish_load(load, findings)
@@ -256,6 +260,13 @@ def aged(bare: Store) -> Store:
     with loading(bare, SERVED_AT - 7200) as batch:
         batch.add(PAIR, rows, WHOLE, replace(EDGE, asked_at=asked_at))
     return bare
+
+
+@pytest.fixture
+def service() -> Iterator[str]:
+    """The address of a SIMULATED market whose clock stands at NOW."""
+    with running(Config(Simulated(7), port=0, clock=Clock(fixed_at=NOW))) as local:
+        yield local.base_url
 
 
 @pytest.fixture

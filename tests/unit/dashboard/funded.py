@@ -53,13 +53,15 @@ def spread_held(widens_bps=0.0):
     )
 
 
-def overview():
-    legs = [
-        ("BTC_USDT", "AURORA", 1e-4, 8),
-        ("BTC_USDT", "BOREAS", 3e-4, 8),
-        ("ETH_USDT", "BOREAS", 5e-4, 1),
-        ("ETH_USDT", "CORONA", -1e-4, 4),
-    ]
+RATES = (
+    ("BTC_USDT", "AURORA", 1e-4, 8),
+    ("BTC_USDT", "BOREAS", 3e-4, 8),
+    ("ETH_USDT", "BOREAS", 5e-4, 1),
+    ("ETH_USDT", "CORONA", -1e-4, 4),
+)
+
+
+def overview(*legs):
     items = [
         {
             "symbol": symbol,
@@ -69,7 +71,7 @@ def overview():
             "interval_hours": hours,
             "next_funding_time": SERVED_AT + 3600 * hours,
         }
-        for symbol, exchange, rate, hours in legs
+        for symbol, exchange, rate, hours in legs or RATES
     ]
     return json.dumps({"type": "funding_overview", "ts": SERVED_AT, "items": items}).encode()
 

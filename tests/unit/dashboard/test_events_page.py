@@ -216,13 +216,6 @@ def test_a_filter_is_named_in_the_charts_and_kept_in_the_link(page, store):
     assert "family" not in shown.query_params
 
 
-def test_nothing_that_passes_the_filter_says_what_to_do(seen, store):
-    shown = seen(store, family="splash", exchange="AURORA", state="open")
-    assert figures(shown) == []
-    words = "Splash events, all symbols, on AURORA, open: none from"
-    assert shown.info[0].value.startswith(words)
-
-
 @pytest.mark.parametrize(
     ("params", "says"),
     [
@@ -432,11 +425,15 @@ def test_what_is_measured_is_chosen_and_kept(page, tmp_path):
     assert league["data"][0]["y"][0] == "BTC_USDT AURORA.spot<br>→ BOREAS.futures"
 
 
-def test_events_of_one_state_have_no_rates_and_lives(page, tmp_path):
-    shown = page(fill(tmp_path / "held.duckdb"), state="over")
+def test_events_of_one_state_have_no_rates_and_none_that_passes_says_what_to_do(seen, store):
+    shown = seen(store, state="over")
     assert "events per day" not in rows_of(shown, "kinds")
     assert len(figures(shown)) == 1
     assert "Rates and lifetimes are shown for events in any state." in texts(shown.caption)
+    shown = seen(store, family="splash", exchange="AURORA", state="open")
+    assert figures(shown) == []
+    words = "Splash events, all symbols, on AURORA, open: none from"
+    assert shown.info[0].value.startswith(words)
 
 
 def test_after_pumps_the_path_from_the_next_price_and_what_was_given_back_are_shown(page, tmp_path):

@@ -9,20 +9,20 @@ from dataclasses import replace
 import duckdb
 import pytest
 
+from tests.empty_store import empty_store
 from toolkit.client import Client
 from toolkit.dashboard.loads import loader_of
 from toolkit.intervals import Interval
 from toolkit.market import Source
-from toolkit.service import Clock, Config, Simulated, running
+from toolkit.service import Config, Simulated, running
 from toolkit.store import Batch, Gap, LoadOrigin, Store, StoreWriter
 from toolkit.wire.findings import LostStretch
 from toolkit.wire.quota import Allowance
 from toolkit.workspace import Workspace
 
-from .conftest import EDGE, LEG, SERVED_AT, price_rows
+from .conftest import EDGE, LEG, NOW, SERVED_AT, WHOLE, loading, price_rows
 from .shown import metrics, rows_of, sync, texts, values_of, words
 
-NOW = 1_795_132_800
 OWN = "BTC_USDT:AURORA.spot"
 
 
@@ -67,10 +67,6 @@ def test_figures_streams_map_and_retention_are_shown_and_a_stream_opens(page, fu
     assert shown.selectbox(key="trajectory").value == "BTC_USD:KRAKEN.spot"
 
 
-def test_the_age_of_a_stream_is_that_of_now(page, aged):
-    assert rows_of(page(aged.path, "health"), "streams")["age"][0].startswith("21 min")
-
-
 def test_an_event_log_opens_the_page_of_events(page, full):
     shown = page(full.path, "health")
     shown.session_state["streams_opened"] = "events/splash"
@@ -79,17 +75,11 @@ def test_an_event_log_opens_the_page_of_events(page, full):
 
 
 def test_what_is_lost_at_the_source_is_named_with_its_reason_and_asked_again(page, tmp_path):
-    store = Store(tmp_path / "rail.duckdb")
-    writer = StoreWriter(store)
-    writer.bind(Source("live", "exchanges"))
-    window, why = Interval(SERVED_AT - 36_000, SERVED_AT), "no answer for 90 s: timed out"
-    load_id = writer.start_load(
-        LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"), [LEG], window
-    )
-    batch = Batch()
+    store = empty_store(tmp_path / "rail.duckdb", Source("live", "exchanges"))
+    why = "no answer for 90 s: timed out"
     gone = [LostStretch(SERVED_AT - 14_400, SERVED_AT - 7_200, why)]
-    batch.add(LEG, price_rows(), window, EDGE, lost=gone)
-    writer.commit(load_id, batch)
+    with loading(store, SERVED_AT, [LEG], WHOLE) as batch:
+        batch.add(LEG, price_rows(), WHOLE, EDGE, lost=gone)
     shown = page(store.path, "health")
     assert "lost at the source: no answer for 90 s: timed out" in words(shown)
     assert "1 stretch of 1 stream, 2 h of data" in words(shown)
@@ -98,22 +88,19 @@ def test_what_is_lost_at_the_source_is_named_with_its_reason_and_asked_again(pag
     assert rows_of(shown, "streams")["gap state"][0] == "lost at the source"
 
 
-def test_a_stretch_that_is_missing_is_repaired_by_a_button_that_says_its_cost(page, tmp_path):
+def test_a_stretch_that_is_missing_is_repaired_by_a_button_with_its_cost(page, tmp_path, service):
     path = tmp_path / "rail.duckdb"
-    with running(Config(Simulated(7), port=0, clock=Clock(fixed_at=NOW))) as local:
-        with Workspace(Client(local.base_url, "demo-pro"), Store(path)) as workspace:
-            workspace.sync(OWN, NOW - 7_200, NOW - 3_600)
-            workspace.sync(OWN, NOW - 86_400, NOW - 82_800)
-        shown = page(path, "health")
-        assert (
-            shown.button(key="repair_all").label
-            == "Repair all · about 1 request, 1,260 rows, 25 kB"
-        )
-        assert "1 stretch of 1 stream, 21 h of data" in words(shown)
-        assert "the first second is lost in 29 d" in words(shown)
-        shown.button(key="repair_all").click().run()
-        loader_of(path).wait()
-        shown.run()
+    with Workspace(Client(service, "demo-pro"), Store(path)) as workspace:
+        workspace.sync(OWN, NOW - 7_200, NOW - 3_600)
+        workspace.sync(OWN, NOW - 86_400, NOW - 82_800)
+    shown = page(path, "health")
+    button = shown.button(key="repair_all")
+    assert button.label == "Repair all · about 1 request, 1,260 rows, 25 kB"
+    assert "1 stretch of 1 stream, 21 h of data" in words(shown)
+    assert "the first second is lost in 29 d" in words(shown)
+    button.click().run()
+    loader_of(path).wait()
+    shown.run()
     assert "Nothing that was requested is missing" in words(shown)
     assert "Repair all: 1,260 new" in words(shown)
     assert Store(path).catalogue().filter(stream=OWN)["rows"].item() == 1_380
@@ -135,15 +122,12 @@ def test_what_is_missing_is_listed_by_cause_losses_of_live_capture_first(page, g
 
 def test_where_no_service_is_known_the_command_is_shown(page, bare, monkeypatch):
     monkeypatch.delenv("RAIL_BASE_URL", raising=False)
-    writer = StoreWriter(bare)
-    load = writer.start_load(LoadOrigin("https://rail.example", SERVED_AT, None, "0.1.0"))
-    batch = Batch()
-    for start in (SERVED_AT - 36_000, SERVED_AT - 7_200):
-        batch.add(LEG, price_rows().clear(), Interval(start, start + 3_600), EDGE)
-    writer.commit(load, batch)
+    service = "https://rail.example"
+    with loading(bare, base_url=service) as batch:
+        for start in (SERVED_AT - 36_000, SERVED_AT - 7_200):
+            batch.add(LEG, price_rows().clear(), Interval(start, start + 3_600), EDGE)
     shown = page(bare.path, "health")
     gap = ("--start", "2023-03-10T01:00Z", "--end", "2023-03-10T09:58Z")
-    service = "https://rail.example"
     assert sync(bare.path, LEG.key, *gap, service=service) in texts(shown.code)
     assert not [button for button in shown.button if "Repair" in button.label]
 
@@ -222,12 +206,9 @@ def test_a_store_that_was_never_asked_says_what_to_type(page, bare):
     assert shown.code[0].value == sync(bare.path, "watchlist", "--start", "7d", service=None)
 
 
-def test_a_clock_that_stands_makes_nothing_late_and_offers_no_top_up(page, tmp_path):
+def test_a_clock_that_stands_makes_nothing_late_and_offers_no_top_up(page, tmp_path, service):
     path = tmp_path / "rail.duckdb"
-    with (
-        running(Config(Simulated(7), port=0, clock=Clock(fixed_at=NOW))) as local,
-        Workspace(Client(local.base_url, "demo-pro"), Store(path)) as workspace,
-    ):
+    with Workspace(Client(service, "demo-pro"), Store(path)) as workspace:
         workspace.sync([OWN], "2h")
     with StoreWriter(Store(path)).writing() as connection:
         connection.execute("UPDATE load SET started_at = started_at - 3600")
@@ -238,12 +219,9 @@ def test_a_clock_that_stands_makes_nothing_late_and_offers_no_top_up(page, tmp_p
     assert "not updated since" not in words(shown)
 
 
-def test_between_bars_nothing_is_missing(page, tmp_path):
+def test_between_bars_nothing_is_missing(page, tmp_path, service):
     path = tmp_path / "rail.duckdb"
-    with (
-        running(Config(Simulated(7), port=0, clock=Clock(fixed_at=NOW))) as local,
-        Workspace(Client(local.base_url, "demo-pro"), Store(path)) as workspace,
-    ):
+    with Workspace(Client(service, "demo-pro"), Store(path)) as workspace:
         workspace.sync([OWN], NOW - 7_200, NOW - 3_600 - 39)
         workspace.sync([OWN], NOW - 3_600 - 20, NOW - 1_800)
     shown = page(path, "health")

@@ -1,7 +1,5 @@
 """What is not plausible about a figure stands beside it on every page that shows it."""
 
-import json
-
 import polars as pl
 import pytest
 
@@ -14,11 +12,10 @@ from toolkit.store import Edge
 from toolkit.workspace.snapshot_tables import funding_rates
 
 from .conftest import add_snapshot, loading
+from .funded import SERVED_AT, START, overview, settled
 from .shown import rows_of, texts
 
-START = 1_678_406_400  # 2023-03-10 00:00 UTC
 HOURS = 240
-SERVED_AT = START + 3_600 * HOURS
 SPREAD = Trajectory.parse("A_USDT:AURORA.spot:BOREAS.spot")
 FUNDING = Trajectory.parse("funding/A_USDT:AURORA.futures:BOREAS.futures", Family.FUNDING)
 RATE = 6.88
@@ -35,45 +32,21 @@ def priced():
     return pl.DataFrame(columns).with_columns(extra=extra)
 
 
-def settled():
-    """Settlements every 8 h, of which those of the sell leg are in the quote per contract."""
-    count = HOURS // 8
-    return pl.DataFrame(
-        {
-            "ts": [START + 8 * 3_600 * k for k in range(count)],
-            "buy_rate": 1e-4,
-            "sell_rate": RATE,
-            "buy_interval_hours": 8.0,
-            "sell_interval_hours": 8.0,
-            "differential_pct_8h": 0.02,
-            "extra": pl.Series([None] * count, dtype=pl.String),
-        }
-    )
-
-
-def overview():
-    items = [
-        {
-            "symbol": "A_USDT",
-            "exchange": exchange,
-            "market": "futures",
-            "rate": rate,
-            "interval_hours": 8,
-            "next_funding_time": SERVED_AT + 3600,
-        }
-        for exchange, rate in (("AURORA", 1e-4), ("BOREAS", RATE))
-    ]
-    return json.dumps({"type": "funding_overview", "ts": SERVED_AT, "items": items}).encode()
+def rates():
+    """An overview with a rate in the quote per contract."""
+    return overview(("A_USDT", "AURORA", 1e-4, 8), ("A_USDT", "BOREAS", RATE, 8))
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
     path = tmp_path_factory.mktemp("odd") / "held.duckdb"
+    per_contract = settled().with_columns(sell_rate=pl.lit(RATE))
     with loading(empty_store(path, Source("simulated", "seed-7")), SERVED_AT) as batch:
-        for trajectory, rows, step_s in ((SPREAD, priced(), 3_600), (FUNDING, settled(), 28_800)):
+        every = ((SPREAD, priced(), 3_600), (FUNDING, per_contract, 28_800))
+        for trajectory, rows, step_s in every:
             edge = Edge(served_at=SERVED_AT, delay_s=0, retention_s=None, step_s=step_s)
             batch.add(trajectory, rows, Interval(START, SERVED_AT), edge)
-        add_snapshot(batch, "funding", overview(), SERVED_AT)
+        add_snapshot(batch, "funding", rates(), SERVED_AT)
     return path
 
 
@@ -102,7 +75,7 @@ def test_a_rate_in_the_quote_per_contract_is_named_on_funding_and_overview(page_
 
 def test_plausible_figures_and_rates_have_no_line_and_each_name_has_words():
     assert row_notes({"trajectory": "a", "implausible": ""}) == []
-    plausible = overview().replace(str(RATE).encode(), b"0.05")
+    plausible = rates().replace(str(RATE).encode(), b"0.05")
     assert high_rate_notes(funding_rates(plausible.decode())) == []
-    assert len(high_rate_notes(funding_rates(overview().decode()))) == 1
+    assert len(high_rate_notes(funding_rates(rates().decode()))) == 1
     assert len(set(words_of(", ".join(SERIES_FLAGS)))) == len(SERIES_FLAGS)

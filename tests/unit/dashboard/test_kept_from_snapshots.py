@@ -7,9 +7,9 @@ import json
 import pytest
 
 from toolkit.market import SnapshotLog
-from toolkit.store import Batch, Edge, LoadOrigin, Snapshot, Store, StoreWriter
+from toolkit.store import Edge, Snapshot, Store
 
-from .conftest import SERVED_AT
+from .conftest import SERVED_AT, loading
 from .shown import cells_of, rows_of, values_of
 
 PAIR = "snapshot-spread/BTC_USD:X.spot:Y.futures"
@@ -20,18 +20,16 @@ POLLS = [SERVED_AT + 60 * i for i in (0, 1, 2, 3, 5, 6, 7, 8, 9, 10)]  # one was
 @pytest.fixture
 def polled(held: Store) -> Store:
     """Ten answers, of which the last two show no pair, beside what was loaded."""
-    writer, batch = StoreWriter(held), Batch()
     legs = {"symbol": "BTC_USD", "buy_exchange": "X", "buy_market": "spot", "sell_exchange": "Y"}
     leg = {"symbol": "BTC_USD", "exchange": "X", "market": "futures", "interval_hours": 8}
-    for i, at in enumerate(POLLS):
-        size = {"spread_pct": 0.5 + 0.1 * (i % 2), "opened_at": None}
-        shown = [legs | {"sell_market": "futures"} | size] if i < 8 else []
-        rate = leg | {"rate": 1e-4, "next_funding_time": None}
-        for kind, items in (("spread", shown), ("funding", [rate])):
-            answer = json.dumps({"items": items}).encode()
-            batch.add_snapshot(Snapshot(SnapshotLog.named(kind), at, answer, 60), Edge(at))
-    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0"))
-    writer.commit(load, batch)
+    with loading(held) as batch:
+        for i, at in enumerate(POLLS):
+            size = {"spread_pct": 0.5 + 0.1 * (i % 2), "opened_at": None}
+            shown = [legs | {"sell_market": "futures"} | size] if i < 8 else []
+            rate = leg | {"rate": 1e-4, "next_funding_time": None}
+            for kind, items in (("spread", shown), ("funding", [rate])):
+                answer = json.dumps({"items": items}).encode()
+                batch.add_snapshot(Snapshot(SnapshotLog.named(kind), at, answer, 60), Edge(at))
     return held
 
 

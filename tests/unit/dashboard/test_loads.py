@@ -7,27 +7,19 @@ import threading
 import pytest
 
 from tests import miniature
-from tests.empty_store import empty_store
 from toolkit.client import Client
 from toolkit.dashboard.loads import TAKES_NO_ROWS, Load, LoadPart, PageLoader, loader_of
 from toolkit.foreign import Markdown
-from toolkit.market import Source
-from toolkit.service import Clock, Config, Simulated, running
+from toolkit.service import Clock, Config, running
 from toolkit.store import Store
 from toolkit.store.publish import open_published, publish
 from toolkit.workspace import Workspace
 
-from .shown import sync, texts
+from .conftest import NOW
+from .shown import texts
 
-NOW = 1_795_132_800
 STARTS = ("Load", "Repair", "Top up", "Follow")
 HOUR = Load.of(Markdown("Load an hour"), "BTC_USDT:AURORA.spot", since="1h")
-
-
-@pytest.fixture
-def service():
-    with running(Config(Simulated(7), port=0, clock=Clock(fixed_at=NOW))) as local:
-        yield local.base_url
 
 
 @pytest.fixture
@@ -86,24 +78,6 @@ def test_several_questions_are_one_load_in_which_nothing_there_is_no_fault(loade
     assert loader.fault is None
     assert loader.done is not None
     assert loader.done.startswith("Repair: 60 new, ")
-
-
-def test_what_fails_is_one_line_with_the_command(loader):
-    loader.start(HOUR, "http://127.0.0.1:1")
-    loader.wait()
-    assert loader.done is None
-    assert loader.fault is not None
-    assert loader.fault.startswith("Load an hour failed: ")
-    assert "rail sync BTC_USDT:AURORA.spot --start 1h" in loader.fault
-    assert "\n" not in loader.fault
-
-
-def test_a_page_that_knows_no_service_shows_the_command_of_the_store(page, tmp_path, monkeypatch):
-    monkeypatch.delenv("RAIL_BASE_URL", raising=False)
-    path = empty_store(tmp_path / "mine.duckdb", Source("live", "rail")).path
-    shown = page(path, "spreads")
-    assert texts(shown.code) == [sync(path, "watchlist", "--start", "7d", service=None)]
-    assert not [button for button in shown.button if button.label.startswith("Load")]
 
 
 @pytest.mark.slow

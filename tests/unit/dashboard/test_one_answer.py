@@ -22,7 +22,7 @@ from toolkit.reports.comparison import result_of
 from toolkit.reports.recipe import Part
 from toolkit.workspace import open_workspace
 
-from .conftest import EDGE, PAIR, keep_snapshot, spread_rows
+from .conftest import EDGE, keep_snapshot, spread_rows
 from .shown import cells_of, drawn, figures, metrics, rows_of, values_of
 from .test_spreads_page import bring
 
@@ -50,17 +50,6 @@ def test_a_level_counts_with_the_sign_of_the_spread_unless_its_size_is_meant(pag
         assert row[f"time, {words}"] == pytest.approx(share / 100, abs=0.005)
         daily = shown[f"episodes/day, {words}"].replace(",", "")
         assert row[f"episodes/day, {words}"] == pytest.approx(float(daily), abs=0.01)
-
-
-def test_with_fees_both_pages_count_what_is_beyond_the_cost(page, held):
-    """Where the Trajectory had `no fees chosen`, Spreads had a number of another level."""
-    for params in ({}, {"fees": "example"}):
-        words = "|spread| > cost" if params else "≥ 20 bps"
-        shown = metrics(page(held.path, trajectory=PAIR.key, window="All", **params))
-        (row,) = values_of(page(held.path, "spreads", window="All", **params), "spreads")
-        assert shown[f"time, {words}"] == "0.00 %"
-        assert row[f"time, {words}"] == 0
-        assert float(shown[f"episodes/day, {words}"]) == row[f"episodes/day, {words}"] == 0
 
 
 def wandering(seed, left):

@@ -163,9 +163,6 @@ def test_from_the_detection_all_faces_say_so(store, command):
     at = answer.rows.filter(offset_s=3_600)
     assert at[name].item() == path.filter(offset_s=3_600)[name].item()
     assert any("the move that made it counts" in note for note in answer.notes)
-
-
-def test_the_command_says_from_where_paths_start(command):
     shown = command()
     assert "from the first price known after each" in " ".join(shown.split())
     assert "30 s later in the median" in shown

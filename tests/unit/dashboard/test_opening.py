@@ -7,14 +7,12 @@ import pytest
 from toolkit.client import Client
 from toolkit.dashboard.loads import address_to_ask
 from toolkit.dashboard.reading import read_held, store_version
-from toolkit.service import Clock, Config, Simulated, running
 from toolkit.store import Store
 from toolkit.workspace import Workspace, front_page
 from toolkit.workspace.snapshot_tables import held_stream
 
 from .shown import rows_of, sync, texts
 
-NOW = 1_795_132_800
 ABSENT = "BTC_USD:KRAKEN.spot:BITSTAMP.spot"
 
 
@@ -68,34 +66,32 @@ def test_a_store_names_no_other_machine_that_gets_the_key(monkeypatch, asked, ow
     assert address_to_ask(asked) == asks
 
 
-def test_a_row_that_is_not_held_is_loaded_and_opened(page, tmp_path):
+def test_a_row_that_is_not_held_is_loaded_and_opened(page, tmp_path, service):
     store = Store(tmp_path / "rail.duckdb")
-    with running(Config(Simulated(7), port=0, clock=Clock(fixed_at=NOW))) as local:
-        with Workspace(Client(local.base_url, "demo-pro"), store) as workspace:
-            workspace.sync(["snapshot/spread", "snapshot/funding"])
-            key = next(t.key for t in front_page(store) if t.kind == "funding")
-        shown = page(store.path, "overview")
-        shown.session_state["apart_opened"] = key
-        shown.run()
+    with Workspace(Client(service, "demo-pro"), store) as workspace:
+        workspace.sync(["snapshot/spread", "snapshot/funding"])
+        key = next(t.key for t in front_page(store) if t.kind == "funding")
+    shown = page(store.path, "overview")
+    shown.session_state["apart_opened"] = key
+    shown.run()
     assert not shown.exception
     assert [title.value for title in shown.header] == ["Funding"]
     held = read_held(store.path, store_version(store.path))
     assert held.streams.filter(stream=key)["rows"].item() > 0
 
 
-def test_the_history_of_a_pair_of_snapshots_is_offered_and_opens(page, tmp_path, monkeypatch):
+def test_the_history_of_a_pair_of_snapshots_is_offered_and_opens(
+    page, tmp_path, service, monkeypatch
+):
     path = tmp_path / "rail.duckdb"
-    with running(Config(Simulated(7), port=0, clock=Clock(fixed_at=NOW))) as local:
-        monkeypatch.setenv("RAIL_BASE_URL", local.base_url)
-        monkeypatch.setenv("RAIL_API_KEY", "demo-pro")
-        with Workspace(Client(local.base_url, "demo-pro"), Store(path)) as workspace:
-            workspace.sync(["snapshot/spread"])
-        kept = Store(path).catalogue().filter(kind="snapshot-spread")["stream"][0]
-        shown = page(path, trajectory=kept)
-        assert any(
-            "1 value from snapshots, and no history." in each for each in texts(shown.caption)
-        )
-        shown.button(key="load_history").click().run()
+    monkeypatch.setenv("RAIL_BASE_URL", service)
+    monkeypatch.setenv("RAIL_API_KEY", "demo-pro")
+    with Workspace(Client(service, "demo-pro"), Store(path)) as workspace:
+        workspace.sync(["snapshot/spread"])
+    kept = Store(path).catalogue().filter(kind="snapshot-spread")["stream"][0]
+    shown = page(path, trajectory=kept)
+    assert any("1 value from snapshots, and no history." in each for each in texts(shown.caption))
+    shown.button(key="load_history").click().run()
     pair = kept.removeprefix("snapshot-spread/")
     assert shown.query_params["trajectory"] == pair
     assert Store(path).catalogue().filter(stream=pair)["rows"][0] > 5_000

@@ -14,12 +14,13 @@ from toolkit.dashboard.reading import read_held, store_version
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Trajectory
 from toolkit.statistics.fees import FeeModel
-from toolkit.store import Batch, Edge, LoadOrigin, StoreWriter
+from toolkit.store import Edge
 
 from .conftest import (
     EDGE,
     SERVED_AT,
     START,
+    WHOLE,
     add_snapshots,
     bring,
     documents,
@@ -241,16 +242,10 @@ def test_what_needs_attention_is_one_line_with_the_way_to_it(page, held):
 
 def test_a_gap_that_leaves_the_archive_within_a_day_is_counted(bare):
     """Asked for over ten hours and answered for from the second on, with an archive of a day."""
-    writer = StoreWriter(bare)
-    pair, whole = Trajectory.parse(PAIR), Interval(START, SERVED_AT)
-    origin = LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0")
-    load = writer.start_load(origin, [pair], whole)
-    batch = Batch()
-    edge = Edge(served_at=SERVED_AT, delay_s=0, retention_s=86_400, step_s=60)
+    pair, edge = Trajectory.parse(PAIR), replace(EDGE, retention_s=86_400)
     rows = spread_rows().filter(pl.col("ts") >= START + 3600)
-    batch.add(pair, rows, Interval(START + 3600, SERVED_AT), edge)
-    writer.commit(load, batch)
-    writer.finish_load(load, [])
+    with loading(bare, SERVED_AT, [pair], WHOLE) as batch:
+        batch.add(pair, rows, Interval(START + 3600, SERVED_AT), edge)
     (says,) = lost_words(read_held(bare.path, store_version(bare.path)))
     assert says == "gaps of 1 stream leave the archive within a day, the first in 14 h"
 

@@ -8,7 +8,7 @@ import pytest
 
 from toolkit.dashboard.shell import read_range
 from toolkit.intervals import Interval
-from toolkit.market import EventFamily, EventLog, Source
+from toolkit.market import EventFamily, EventLog
 from toolkit.statistics.fees import FeeModel
 from toolkit.statistics.spread import net_episodes
 from toolkit.store import Edge
@@ -69,6 +69,8 @@ def test_a_link_opens_its_trajectory_and_its_window(page, held):
     assert shown.selectbox(key="trajectory").value == PAIR
     assert shown.get_by_key("start").value == march(10, 1)
     chart, coverage = figures(below(shown, "Coverage"))
+    for each in (chart, coverage):
+        assert "REPLAY" in [note["text"] for note in each["layout"]["annotations"]]
     assert [line["name"] for line in chart["data"]] == ["log spread, sell over buy", "distribution"]
     assert chart["layout"]["xaxis"]["range"] == ["2023-03-10 01:00", "2023-03-10 02:30"]
     assert "text" not in chart["layout"]["title"]
@@ -240,13 +242,6 @@ def test_the_browsers_zone_can_be_chosen_where_it_is_not_utc(page, held):
     assert shown.query_params["clock"] == "Asia/Tokyo"
 
 
-def test_simulated_data_is_marked_in_every_chart(page, make_store):
-    shown = page(make_store(Source("simulated", "mini-1")).path, trajectory=PAIR)
-    assert len(figures(below(shown, "Coverage"))) == 2
-    for figure in figures(shown):
-        assert "SIMULATED" in [note["text"] for note in figure["layout"]["annotations"]]
-
-
 def test_events_of_the_legs_are_marked_until_they_are_not_wanted(page, full):
     shown = page(full.path, trajectory=PAIR)
     marked = figures(shown)[0]
@@ -352,13 +347,6 @@ def test_a_zoom_is_at_least_ten_seconds_of_whole_ones():
     assert read_range(sent, "UTC") == Interval(1_795_132_800, 1_795_132_810)
     sent = ["1970-01-01 09:00:00.5", "1970-01-01 09:01:10.25"]
     assert read_range(sent, "Asia/Tokyo") == Interval(0, 71)
-
-
-@pytest.mark.parametrize(("side", "lines"), [("above", [2.0]), ("either", [2.0, -2.0])])
-def test_a_threshold_of_sizes_is_dragged_on_either_side(page, held, side, lines):
-    shown = page(held.path, trajectory=PAIR, threshold="2", side=side)
-    shapes = figures(shown)[0]["layout"]["shapes"]
-    assert [each["y0"] for each in shapes if each.get("name") == "threshold"] == lines
 
 
 def test_a_link_shows_any_two_prices_that_are_held_also_where_one_has_no_row(page, held):

@@ -23,10 +23,10 @@ from toolkit.columns import column
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, SnapshotKind, Stream, Trajectory
 from toolkit.show.values import value_text
-from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
+from toolkit.store import Edge, Store
 
 from ...laws.test_answers_of_streams import EVERY_S, LASTS_S, documents
-from .conftest import add_snapshot
+from .conftest import add_snapshot, loading
 from .shown import cells_of, rows_of
 
 PRICE = Trajectory.parse("A_B:X.spot")
@@ -38,25 +38,18 @@ DAY_S = 86_400
 
 def ask(store: Store, stream: str, now: int) -> None:
     """One sync of one stream, from the first second to now."""
-    batch, whole = Batch(), Interval(0, now)
-    origin = LoadOrigin("http://127.0.0.1:1", now, None, "0")
-    writer = StoreWriter(store)
-    load = writer.start_load(origin, [Stream.parse(stream)], whole)
-    if stream in LOGS:
-        log = EventLog(LOGS[stream])
-        batch.add_documents(log, documents(log.family, now), whole, Edge(now, step_s=0))
-        writer.commit(load, batch)
-    elif stream == SNAPSHOT:
-        empty = json.dumps({"items": []}).encode()
-        add_snapshot(batch, SnapshotKind.SPREAD, empty, now)
-        writer.commit(load, batch)
-    else:
-        minutes = pl.int_range(0, now // 60 * 60, 60, dtype=pl.Int64, eager=True).alias("ts")
-        numbers = {name: pl.lit(1.0) for name in ("price", "mark_price", "volume")}
-        rows = pl.DataFrame(minutes).with_columns(**numbers, extra=pl.lit(None, pl.String))
-        batch.add(PRICE, rows, whole, Edge(now, step_s=60, delay_s=0))
-        writer.commit(load, batch)
-    writer.finish_load(load, [])
+    whole = Interval(0, now)
+    with loading(store, now, [Stream.parse(stream)], whole) as batch:
+        if stream in LOGS:
+            log = EventLog(LOGS[stream])
+            batch.add_documents(log, documents(log.family, now), whole, Edge(now, step_s=0))
+        elif stream == SNAPSHOT:
+            add_snapshot(batch, SnapshotKind.SPREAD, json.dumps({"items": []}).encode(), now)
+        else:
+            minutes = pl.int_range(0, now // 60 * 60, 60, dtype=pl.Int64, eager=True).alias("ts")
+            numbers = {name: pl.lit(1.0) for name in ("price", "mark_price", "volume")}
+            rows = pl.DataFrame(minutes).with_columns(**numbers, extra=pl.lit(None, pl.String))
+            batch.add(PRICE, rows, whole, Edge(now, step_s=60, delay_s=0))
 
 
 def open_for_s(at: int) -> int | None:

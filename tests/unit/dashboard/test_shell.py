@@ -177,16 +177,12 @@ def test_a_page_keeps_to_the_symbols_of_the_bar(page, full, name):
     assert "BTC_USD" not in tables + ours
 
 
-def test_a_commit_is_another_version_and_a_look_is_not(held):
+def test_a_commit_is_another_version_and_shows_at_the_next_look_and_a_look_is_none(page, held):
+    shown = page(held.path, "health")
+    assert len(cells_of(shown, "loads")) == 1
     before = store_version(held.path)
     held.catalogue()
     assert store_version(held.path) == before
     StoreWriter(held).start_load(LoadOrigin("http://127.0.0.1:1", 1_678_442_400, None, "0.1.0"))
     assert store_version(held.path) != before
-
-
-def test_what_a_sync_brings_shows_at_the_next_look(page, held):
-    shown = page(held.path, "health")
-    assert len(cells_of(shown, "loads")) == 1
-    StoreWriter(held).start_load(LoadOrigin("http://127.0.0.1:1", 1_678_442_400, None, "0.1.0"))
     assert len(cells_of(shown.run(), "loads")) == 2

@@ -10,10 +10,10 @@ from toolkit.dashboard.pages.health.measured import measure_health
 from toolkit.dashboard.reading import read_held, store_version
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Stream, Trajectory
-from toolkit.store import Batch, Delivered, Edge, LoadOrigin, Store, StoreWriter, keep_deliveries
+from toolkit.store import Delivered, Edge, LoadOrigin, Store, StoreWriter, keep_deliveries
 from toolkit.wire.event_log import document_frame
 
-from .conftest import LEG, PAIR, SERVED_AT, START, bring, spread_rows
+from .conftest import LEG, PAIR, SERVED_AT, START, bring, loading, spread_rows
 from .funded import settled
 from .shown import rows_of
 
@@ -29,10 +29,11 @@ ASKED = [
 ]
 OLD = "ETH_USD:COINBASE.futures:KRAKEN.futures"
 ORIGIN = LoadOrigin("http://h", SERVED_AT, None, "0")
+HOUR = Interval(SERVED_AT - 3_600, SERVED_AT)
 
 
 def only_asked(store: Store) -> None:
-    StoreWriter(store).start_load(ORIGIN, ASKED, Interval(SERVED_AT - 3_600, SERVED_AT))
+    StoreWriter(store).start_load(ORIGIN, ASKED, HOUR)
 
 
 def only_delivered(store: Store) -> None:
@@ -110,10 +111,8 @@ def test_pages_know_only_streams_that_were_answered_or_hold_something(held):
 
 def test_health_tells_nothing_there_from_no_answer_and_from_never_asked(page, held):
     log = EventLog(EventFamily.SPREAD)
-    quiet, whole = Batch(), Interval(SERVED_AT - 3_600, SERVED_AT)
-    quiet.add_documents(log, document_frame([]), whole, Edge(SERVED_AT, step_s=0))
-    writer = StoreWriter(held)
-    writer.commit(writer.start_load(ORIGIN, [log, EventLog(EventFamily.FUNDING)], whole), quiet)
+    with loading(held, SERVED_AT, [log, EventLog(EventFamily.FUNDING)], HOUR) as batch:
+        batch.add_documents(log, document_frame([]), HOUR, Edge(SERVED_AT, step_s=0))
     only_delivered(held)
     shown = page(held.path, "health")
     table = rows_of(shown, "streams")
@@ -128,12 +127,10 @@ def test_health_tells_nothing_there_from_no_answer_and_from_never_asked(page, he
 
 @pytest.mark.parametrize("asked", [True, False])
 def test_spreads_that_are_not_there_and_spreads_never_asked_for_read_differently(page, bare, asked):
-    writer = StoreWriter(bare)
     if asked:
-        batch, pair = Batch(), Trajectory.parse("AAA_USD:X.spot:Y.spot")
-        whole = Interval(SERVED_AT - 3_600, SERVED_AT)
-        batch.add(pair, spread_rows().clear(), whole, Edge(SERVED_AT))
-        writer.commit(writer.start_load(ORIGIN, [pair], whole), batch)
+        pair = Trajectory.parse("AAA_USD:X.spot:Y.spot")
+        with loading(bare, SERVED_AT, [pair], HOUR) as batch:
+            batch.add(pair, spread_rows().clear(), HOUR, Edge(SERVED_AT))
     (words,) = [info.value for info in page(bare.path, "spreads").info]
     said = "the service has none for the requested time" if asked else "load some"
     assert f"has no spreads: {said}" in words
@@ -146,16 +143,12 @@ def log_asked_for(store: Store, *, forgets_unsaid: bool) -> dict[str, object]:
     """Ask a log for 577 days of which its archive has 30, and return its line of coverage."""
     log, start = EventLog(EventFamily.SPLASH), SERVED_AT - 577 * DAY_S
     asked, reached = Interval(start, SERVED_AT), Interval(SERVED_AT - 30 * DAY_S, SERVED_AT)
-    writer = StoreWriter(store)
+    answers = [(reached, Edge(SERVED_AT, step_s=0, retention_s=30 * DAY_S))]
     if forgets_unsaid:  # as older versions did: nobody had stated how far the archive reaches
-        batch = Batch()
-        edge = Edge(SERVED_AT - 60, step_s=0)
-        batch.add_documents(log, document_frame([]), asked, edge, open_parts=[asked])
-        writer.commit(writer.start_load(ORIGIN, [log], asked), batch)
-    batch = Batch()
-    edge = Edge(SERVED_AT, step_s=0, retention_s=30 * DAY_S)
-    batch.add_documents(log, document_frame([]), reached, edge, open_parts=[reached])
-    writer.commit(writer.start_load(ORIGIN, [log], asked), batch)
+        answers.insert(0, (asked, Edge(SERVED_AT - 60, step_s=0)))
+    for part, edge in answers:
+        with loading(store, SERVED_AT, [log], asked) as batch:
+            batch.add_documents(log, document_frame([]), part, edge, open_parts=[part])
     lines = measure_health(store.path, store_version(store.path)).lines
     return lines.filter(stream=log.key).to_dicts()[0]
 
