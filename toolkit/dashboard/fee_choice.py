@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from toolkit.dashboard.choice import Picked
+from toolkit.dashboard.choice import Picked, Switch
 from toolkit.dashboard.export import literal
 from toolkit.dashboard.reading import StoreState
 from toolkit.dashboard.widgets import st
@@ -69,6 +69,13 @@ def python_costs(fees: FeeModel, style: Style, notional: float = NOTIONAL) -> li
     given = [f"fees=tk.statistics.fees.FeeModel.example({literal(exchanges)})"] if example else []
     given.append(f"style={literal(style)}")
     return [*given, *([] if notional == NOTIONAL else [f"notional={notional:.15g}"])]
+
+
+def either_switch(key: str) -> Switch:
+    """Return the choice of whether a level is of the spread's size."""
+    about = {"help": Markdown("The size of the spread, on either side of zero.")}
+    label, words = Markdown("Of |spread|"), {"on": "either", "off": "above"}
+    return Switch("side", label, usual=False, key=key, looks=about, **words)
 
 
 def level_of(net: Net | None, bps: float | None, *, either: bool) -> Level:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -186,26 +187,32 @@ def _choose_scope(shell: PageShell, kind: AlertKind) -> None:
         )
     if kind is AlertKind.SPREAD and (fees_file(shell.held.path) is not None or state["alert_net"]):
         st.toggle(Markdown("net"), key="alert_net", help=Markdown("Less a round trip's cost."))
-    if kind is not AlertKind.STALE and kind is not AlertKind.LOSS:
+    if kind not in (AlertKind.STALE, AlertKind.LOSS):
         known = {*held_symbols(shell.held), *state["alert_symbols"]}
         st.multiselect(
             Markdown("of"), sorted(known), key="alert_symbols", placeholder="all symbols", width=190
         )
 
 
+@contextmanager
+def _faults_said() -> Iterator[None]:
+    """Say why what a button does failed, and do no more of it."""
+    try:
+        yield
+    except RailError as error:
+        _say(Markdown.harmless(str(error)), good=False)
+
+
 def _keep(shell: PageShell, field: str) -> None:
     state = st.session_state
     table = table_of(state, field)
-    try:
+    with _faults_said():
         rule = AlertRule.of({name: value for name, value in table.items() if value is not None})
         path = alert_file(shell.held.path)
         keep_rule(path, table, state[_RULE])
-    except RailError as error:
-        _say(Markdown.harmless(str(error)), good=False)
-        return
-    choose_rule(None)
-    kept = Markdown("{} is in {}: {}. A follow reads it within seconds.")
-    _say(kept.format(markdown(rule.name), markdown(path.name), markdown(str(rule), 200)))
+        choose_rule(None)
+        kept = Markdown("{} is in {}: {}. A follow reads it within seconds.")
+        _say(kept.format(markdown(rule.name), markdown(path.name), markdown(str(rule), 200)))
 
 
 def table_of(state: Mapping[str, Any], field: str) -> dict[str, Any]:
@@ -235,13 +242,10 @@ def table_of(state: Mapping[str, Any], field: str) -> dict[str, Any]:
 
 
 def _remove(shell: PageShell, name: str) -> None:
-    try:
+    with _faults_said():
         remove_rule(alert_file(shell.held.path), name)
-    except RailError as error:
-        _say(Markdown.harmless(str(error)), good=False)
-        return
-    choose_rule(None)
-    _say(Markdown("{} is removed.").format(markdown(name)))
+        choose_rule(None)
+        _say(Markdown("{} is removed.").format(markdown(name)))
 
 
 def _test(shell: PageShell, name: str) -> None:

@@ -133,9 +133,9 @@ def show_following(shell: PageShell, opened: pl.DataFrame, window: Interval) -> 
     known = tuple(sorted([key for key in legs if key in held][:_MOST_LEGS]))
     if not known:
         first = tuple(legs[:_MOST_LOADED])
-        asked = Markdown("Load prices of the {} with most pumps and dumps")
-        asked = asked.format(counted(len(first), "leg"))
-        load = Load(asked, (LoadPart(first, window.start - _BEFORE_S),))
+        label = Markdown("Load prices of the {} with most pumps and dumps")
+        part = LoadPart(first, window.start - _BEFORE_S)
+        load = Load(label.format(counted(len(first), "leg")), (part,))
         what = Markdown("What followed is measured on the prices of their legs. None are stored.")
         offer(shell.held, what, load, part="following")
         return
@@ -162,9 +162,8 @@ def _step(shell: PageShell, known: tuple[str, ...]) -> int:
 def _show_horizon(row: Mapping[str, Any]) -> None:
     one = column("return_median_log_bps")
     bounds = [f"return_median_{end}_log_bps" for end in ("lower", "upper")]
-    band = figures_text(row, bounds)
-    if row[bounds[0]] is None:
-        band = reason_words(row, bounds[0])
+    known = row[bounds[0]] is not None
+    band = figures_text(row, bounds) if known else reason_words(row, bounds[0])
     show_later(row["horizon_s"], row[one.name], one, band, _FOLLOWED)
     shares = figures_text(row, ("went_on_share", "retraced_median", "n"), "events.follow_through")
     st.caption(Markdown.harmless(shares))
@@ -174,8 +173,6 @@ _FOLLOWED = Markdown(
     "In the event's direction, from the first price after its detection. Retraced: the median "
     "share, 0 % at the furthest price since, 100 % where the move began 1 h before."
 )
-
-
 _SHOWN = 200
 _BARS = 300
 _ROWS_HIGH = 12
@@ -194,9 +191,8 @@ def _body(shell: PageShell) -> None:
     lives = shell.kept(read_lifecycles(shell.held, window))
     _open_row(lives)
     event_id = st.query_params.get("event")
-    shown = None
+    shown = None if event_id is None else find_event(shell, event_id, documents)
     if event_id is not None:
-        shown = find_event(shell, event_id, documents)
         show_event(shell, event_id, shown, _alike(asked, lives, shown))
     _show_events(shell, bar, asked, lives, shown)
     _show_unknown(shell.kept(documents), asked)
@@ -239,12 +235,8 @@ def _show_events(
         _draw_timeline(shell, asked, drawn, shown, listed.height)
     else:
         what = Markdown("{}: none from {} to {}. Choose a longer window, or clear the filters.")
-        words = chosen.words
-        st.info(
-            what.format(
-                Markdown.harmless(words[0].upper() + words[1:]), *map(shell.moment, asked.window)
-            )
-        )
+        words = Markdown.harmless(chosen.words[0].upper() + chosen.words[1:])
+        st.info(what.format(words, *map(shell.moment, asked.window)))
     _say_unknown_time(shell, asked)
     _hand_over(shell, bar, asked, listed)
     if listed.is_empty():
@@ -275,14 +267,13 @@ def _question(shell: PageShell, asked: AskedEvents) -> Asked:
 
     every = not (chosen.symbols or chosen.exchanges or shell.symbols) and len(families) == 1
     start, end = (literal(format_ts(ts)) for ts in view)
-    net = shell.fees.net()
     return Asked(
         "events",
         "events",
         selection,
         (held.version, view, chosen, sorted(shell.symbols)),
         f"rail.events({literal(families[0].value)}, {start}, {end})" if every else "",
-        net,
+        shell.fees.net(),
         shown=("league", "rates", "rates_by_hour", "survival", "survival_curve"),
         one_log=len(families) == 1,
     )
@@ -315,9 +306,8 @@ def _draw_timeline(
     listen_to_zoom("timeline", timezone, ZOOM.key)
     words = [Markdown("Drag over a stretch to zoom in; click a bar to open it.")]
     if asked.zoom:
-        words = [
-            Markdown("{} to {}; double-click to zoom out.").format(*map(shell.moment, asked.zoom))
-        ]
+        zoomed = Markdown("{} to {}; double-click to zoom out.")
+        words = [zoomed.format(*map(shell.moment, asked.zoom))]
     drawn = sum(len(trace.base) for trace in chart.data if trace.base is not None)
     if drawn < listed:
         several = Markdown("Events that opened close together share a bar: {:,} events in {:,}.")

@@ -8,9 +8,10 @@ from typing import Any
 
 from toolkit.charts import FUNDING_UNITS
 from toolkit.dashboard.choice import Choices, Number, OneOf
-from toolkit.dashboard.pages.funding.tables import read_pair, without_family
+from toolkit.dashboard.pages.funding.tables import read_pair
 from toolkit.dashboard.widgets import Container, st
 from toolkit.foreign import Markdown
+from toolkit.market import Family, Trajectory
 from toolkit.statistics.fees import NOTIONAL
 from toolkit.store import held_key
 
@@ -157,7 +158,7 @@ def _choose_pair(keys: Sequence[str]) -> str | None:
         list(keys) if now is None or now in keys else [now, *keys],
         index=None if now is None else 0,
         key="funding_pair",
-        format_func=without_family,
+        format_func=lambda key: Trajectory.parse(key, Family.FUNDING).legs_key,
         placeholder="Choose a pair",
         label_visibility="collapsed",
         persist_state="session",

@@ -60,8 +60,7 @@ def show_league(shell: PageShell, bar: Container, asked: FundingChoice, net: Net
     words = "Funding of the stored pairs (bps)" if only else "Carry of the stored pairs (bps)"
     heading = Markdown("**{}**").format(words)
     carried = measure_carried(shell.held, funding_only=only)
-    rows = league_rows(carried, net, asked.notional)
-    rows = shell.kept(rows)
+    rows = shell.kept(league_rows(carried, net, asked.notional))
     pairs = shell.kept(_pairs(shell)).height
     if rows.is_empty() and not pairs:
         st.markdown(heading)

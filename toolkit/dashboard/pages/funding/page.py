@@ -60,8 +60,7 @@ def show_time(shell: PageShell, bar: Container, pairs: pl.DataFrame, asked: Fund
         offer(shell.held, Markdown("No pair's funding is stored."), FUNDING, part="time")
         return
     window, bucket = time_buckets(pairs, asked.preset)
-    rows = heat_rows(measure_time(shell.held, window, bucket), asked.rows)
-    rows = shell.kept(rows)
+    rows = shell.kept(heat_rows(measure_time(shell.held, window, bucket), asked.rows))
     n = rows["trajectory"].n_unique()
     words = Markdown("**Settled funding** · {:,} {}, means of {}, {} to {}")
     moments = map(shell.moment, window)
@@ -148,11 +147,8 @@ def _body(shell: PageShell) -> None:
     keys: list[str] = pairs["stream"].to_list()
     answer = read_snapshot(held.path, "funding", version=held.version)
     if answer is None and not keys:
-        offer(
-            held,
-            Markdown("{} has no funding yet.").format(markdown(held.place)),
-            *(RATES, FUNDING),
-        )
+        what = Markdown("{} has no funding yet.").format(markdown(held.place))
+        offer(held, what, RATES, FUNDING)
         return
     with st.container(gap="xsmall"):
         bar = side_by_side(key="filters_row")
@@ -199,8 +195,9 @@ def _show_kept(shell: PageShell) -> None:
     kept = shell.kept(kept_legs(shell.held.streams))
     if kept.is_empty():
         return
+    label = Markdown("Legs known from snapshots alone")
     st.markdown(
-        Markdown("**Legs known from snapshots alone** · n = {:,}").format(kept.height),
+        Markdown("**{}** · n = {:,}").format(label, kept.height),
         help=Markdown(
             "No settlements of these are stored, only the rate in force at each snapshot, which "
             "pays nothing until it settles."
@@ -210,13 +207,7 @@ def _show_kept(shell: PageShell) -> None:
         *(row_column(kept, name) for name in ("symbol", "leg", "rows")),
         time_column(kept, "last_ts", shell.timezone, narrow=False),
     ]
-    show_rows(
-        Markdown("Legs known from snapshots alone"),
-        kept["stream"].to_list(),
-        columns,
-        "kept",
-        most=6,
-    )
+    show_rows(label, kept["stream"].to_list(), columns, "kept", most=6)
 
 
 if __name__ == "__main__":

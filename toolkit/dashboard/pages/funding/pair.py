@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
@@ -19,7 +19,6 @@ from toolkit.dashboard.pages.funding.choice import FundingChoice
 from toolkit.dashboard.pages.funding.measured import settled_until
 from toolkit.dashboard.pages.funding.tables import (
     COUNTED,
-    Figure,
     money_text,
     pair_figures,
     settlement_table,
@@ -134,18 +133,6 @@ _HOUR_S = 3_600
 _COUNTDOWN = component("countdown")
 
 
-def show_countdown(
-    shell: PageShell, pair: str, rows: pl.DataFrame, rates: pl.DataFrame | None
-) -> None:
-    """Show the time until each leg settles, if known.
-
-    ``rates`` are the overview's, None without one.
-    """
-    due = due_in(pair, rows, rates, shell.held.now())
-    if due:
-        _COUNTDOWN(data={"due": due}, key="countdown")
-
-
 _HELD = {"buy": "long", "sell": "short"}
 
 
@@ -205,13 +192,6 @@ def show_steadiness(
         draw(figure, key="steadiness")
 
 
-def show_metrics(lines: Collection[Figure]) -> None:
-    """Show figures beside each other."""
-    with st.grid(8 if len(lines) > 4 else 4, min_column_width=_LEAST_PX):
-        for name, value, below in (map(Markdown.harmless, line) for line in lines):
-            st.metric(name, value, delta=below, delta_color="off", delta_arrow="off")
-
-
 _SHOWN = 500
 _SETTLED = ("leg", "rate", "interval_hours", "funding_apr_pct", "remark")
 _CHART_PX = 460
@@ -253,7 +233,8 @@ def show_pair(
     prices = None if asked.funding_only else _prices(shell, asked.pair, window)
     with st.container(horizontal=True, vertical_alignment="center", key="kept_line"):
         row = _show_kept(shell, question, window, asked)
-        show_countdown(shell, asked.pair, rows, rates)
+        if due := due_in(asked.pair, rows, rates, shell.held.now()):
+            _COUNTDOWN(data={"due": due}, key="countdown")
     _show_figures(row, asked.unit)
     _draw_pair(shell, rows, window, asked, cost_bps=row.get("cost_bps"), prices=prices)
     lacks = show_holdings(shell, question, funding_only=asked.funding_only)
@@ -291,8 +272,7 @@ def _offer_prices(shell: PageShell, pair: str, window: Interval) -> None:
     Gaps in prices that span the window cannot be filled by a load.
     """
     if shell.held.prices.reach_over(pair, window):
-        words = "Prices are missing for part of the time: Data health shows the gaps."
-        st.caption(Markdown("{}").format(words))
+        st.caption(Markdown("Prices are missing for part of the time: Data health shows the gaps."))
         return
     keys = shell.held.price_keys(pair, window)
     part = LoadPart(keys, window.start - 3_600, window.end)
@@ -346,7 +326,10 @@ def _show_kept(
 
 
 def _show_figures(row: Mapping[str, Any], unit: str) -> None:
-    show_metrics(pair_figures(row, unit))
+    lines = pair_figures(row, unit)
+    with st.grid(8 if len(lines) > 4 else 4, min_column_width=_LEAST_PX):
+        for name, value, below in (map(Markdown.harmless, line) for line in lines):
+            st.metric(name, value, delta=below, delta_color="off", delta_arrow="off")
     show_implausible(row_notes(row))
     odd = [column(name, "funding.summary") for name in COUNTED if row[name]]
     if odd:
@@ -403,14 +386,6 @@ def _settled_window(rows: pl.DataFrame, window: Interval) -> Interval:
     return Interval(window.start - back, window.end - back) if 0 < back < _DAY_S else window
 
 
-def _settlements_python(shell: PageShell, pair: str, window: Interval) -> str:
-    return (
-        f"import toolkit as tk\n\nwith tk.open({literal(shell.held.place)}) as rail:\n"
-        f"    pair = {_series_python(pair, window)}\n"
-        "settled = pair.intervals()\n"
-    )
-
-
 def _series_python(pair: str, window: Interval) -> str:
     start, end = (literal(format_ts(ts)) for ts in window)
     return f"rail.funding({literal(pair)}, {start}, {end})"
@@ -421,7 +396,11 @@ def _show_settlements(shell: PageShell, pair: str, window: Interval, settled: pl
     line = side_by_side()
     with line:
         st.markdown(Markdown("**Settlements** · {}{:,}, newest first").format(some, settled.height))
-    python = _settlements_python(shell, pair, window)
+    python = (
+        f"import toolkit as tk\n\nwith tk.open({literal(shell.held.place)}) as rail:\n"
+        f"    pair = {_series_python(pair, window)}\n"
+        "settled = pair.intervals()\n"
+    )
     hand_over(line, settled, shell.held.source, f"{pair}_{window.end}", python)
     shown = settlement_table(settled).head(_SHOWN)
     columns = [

@@ -7,7 +7,6 @@ from typing import Any
 
 import polars as pl
 
-from toolkit.charts import FUNDING_UNITS
 from toolkit.charts.matrix import rate_in
 from toolkit.columns import Column, column
 from toolkit.dashboard.loads import command_words
@@ -20,8 +19,6 @@ from toolkit.show.values import heading_of, null_text, reason_of, reason_words, 
 from toolkit.statistics.funding import intervals
 from toolkit.statistics.funding.carry_marks import FUNDING_ONLY
 from toolkit.store import held_key
-
-_APR = list(FUNDING_UNITS)[-1]
 
 COUNTED = (
     *("n_missed", "n_early", "n_changed"),
@@ -76,15 +73,6 @@ def read_pair(key: str | None, held: Sequence[str]) -> tuple[str | None, list[Ma
     return None, [not_held.format(asked, command_words("sync", pair.key))]
 
 
-def without_family(key: str) -> str:
-    """Return a funding trajectory's key without its prefix.
-
-    >>> without_family("funding/A_B:X.futures:Y.futures")
-    'A_B:X.futures:Y.futures'
-    """
-    return Trajectory.parse(key, Family.FUNDING).legs_key
-
-
 def kept_legs(streams: pl.DataFrame) -> pl.DataFrame:
     """List the legs with rates from snapshots of which no pair has settled rates.
 
@@ -105,24 +93,21 @@ def kept_legs(streams: pl.DataFrame) -> pl.DataFrame:
     return kept.with_columns(names).unnest("names").sort("stream")
 
 
-def pair_figures(row: Mapping[str, Any], unit: str = _APR) -> list[Figure]:
+def pair_figures(row: Mapping[str, Any], unit: str) -> list[Figure]:
     """Return the figures of a row of `toolkit.statistics.funding.summary`, or of `net_summary`."""
     return [
-        _figure(row, f"{only}{name}", [f"{only}{each}" for each in rests], "funding.summary", unit)
+        _figure(row, f"{only}{name}", [f"{only}{each}" for each in rests], unit)
         for name, rests in _FIGURES.items()
         for only in ("", FUNDING_ONLY)
         if f"{only}{name}" in row
     ]
 
 
-def _figure(
-    row: Mapping[str, Any], name: str, rests: Sequence[str], result: str, unit: str = _APR
-) -> Figure:
+def _figure(row: Mapping[str, Any], name: str, rests: Sequence[str], unit: str) -> Figure:
     def shown(name: str) -> tuple[Any, Column]:
-        if "apr_" not in name:
-            return row[name], column(name, result)
-        of_unit, times = rate_in(name, unit)
-        return row[name] and times * row[name], column(of_unit, result)
+        of_unit, times = rate_in(name, unit) if "apr_" in name else (name, 1)
+        value = row[name] and times * row[name]
+        return value, column(of_unit, "funding.summary")
 
     value, one = shown(name)
     if value is None:

@@ -14,7 +14,7 @@ from toolkit.dashboard.reading import Version
 from toolkit.intervals import Interval, clip
 from toolkit.loader.sync.planned import expected_load, load_words
 from toolkit.market import SnapshotKind, SnapshotLog, SnapshotTrajectory, Stream
-from toolkit.store import Ledger, Store, answer_words
+from toolkit.store import Edge, Ledger, Store, answer_words
 from toolkit.store.file.file import Unreadable
 from toolkit.store.file.schema import read_format
 from toolkit.tables import GapStatus, LedgerState
@@ -273,7 +273,7 @@ def _coverage(
 ) -> pl.DataFrame | None:
     if known.edge is None:
         return _unanswered(known, newest)
-    window = _known_window(known, first_ts)
+    window = _known_window(known, known.edge, first_ts)
     if window is None or isinstance(stream, SnapshotLog):
         return None
     return store.coverage(stream, window)
@@ -311,11 +311,9 @@ def _unanswered(known: Ledger, served_at: int) -> pl.DataFrame | None:
     return pl.DataFrame(missing, schema=["start_ts", "end_ts"], orient="row").with_columns(state)
 
 
-def _known_window(known: Ledger, first_ts: int | None) -> Interval | None:
+def _known_window(known: Ledger, edge: Edge, first_ts: int | None) -> Interval | None:
     """Return the time from the first second requested or stored to the last answer."""
-    if known.edge is None:
-        return None
-    end = known.edge.served_at
+    end = edge.served_at
     starts = [part.start for part in (*known.asked[:1], *known.answered[:1])]
     begun = [start for start in (*starts, first_ts) if start is not None and start < end]
     return Interval(min(begun), end) if begun else None

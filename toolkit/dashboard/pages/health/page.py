@@ -63,13 +63,14 @@ def show_store(shell: PageShell, health: Health) -> None:
 def _show_retention(shell: PageShell, health: Health) -> None:
     if health.lines.is_empty():
         return
+    heading = Markdown("**When the archive drops data not loaded yet**")
     lines = retention_lines(health.lines, health.missing, shell.held.now())
     if lines.is_empty():
-        st.markdown(Markdown("**When the archive drops data not loaded yet**"))
+        st.markdown(heading)
         st.caption(Markdown("Never: no retention of the service's archive is known."))
         return
     st.markdown(
-        Markdown("**When the archive drops data not loaded yet**"),
+        heading,
         help=Markdown(
             "**retention**: how far back the service's archive reaches. **lost in**: the time "
             "until it drops the first second that is not loaded."
@@ -143,9 +144,8 @@ def _show_file(shell: PageShell) -> None:
     path = shell.held.path
     waiting = waiting_for(path)
     follower = follower_of(path)
-    use = "opened for each use only"
-    if shell.held.published:
-        use = "read from a copy in the cache"
+    copied = bool(shell.held.published)
+    use = "read from a copy in the cache" if copied else "opened for each use only"
     words = [Markdown("{}: {}").format(markdown(shell.held.place, 200), use)]
     if waiting:
         words.append(
@@ -187,13 +187,8 @@ def show_streams(shell: PageShell, health: Health) -> None:
     ]
     if lines["answer"].n_unique() > 1:
         columns.append(row_column(lines, "answer", narrow=False))
-    show_rows(
-        Markdown("Streams, most missing first"),
-        lines["stream"].to_list(),
-        columns,
-        "streams",
-        _HIGH,
-    )
+    label = Markdown("Streams, most missing first")
+    show_rows(label, lines["stream"].to_list(), columns, "streams", _HIGH)
     below = side_by_side()
     limited = Markdown("{:,} of ").format(_SHOWN) if health.lines.height > _SHOWN else Markdown("")
     with below:
@@ -367,9 +362,8 @@ def _show_repair(
     if missing["cause"].n_unique() == 1:
         says = Markdown("**{}**: {}").format(missing["cause"][0], says)
     if leaves := missing["leaves_at"].drop_nulls().sort().to_list()[:1]:
-        says = Markdown("{}; the first second is lost in {}").format(
-            says, duration(max(0, leaves[0] - now))
-        )
+        lost = Markdown("{}; the first second is lost in {}")
+        says = lost.format(says, duration(max(0, leaves[0] - now)))
     with side_by_side():
         cost = Markdown("{}").format(measure_cost(shell.held.path, missing))
         primary = "primary" if key == "repair_all" else "secondary"
@@ -379,9 +373,7 @@ def _show_repair(
 
 def _show_top_up(shell: PageShell, health: Health, now: int) -> None:
     held = shell.held
-    if held.published:
-        return
-    if is_followed(held):
+    if held.published or is_followed(held):
         return
     parts = behind(health.lines, now // 60 * 60)
     since_s = now - int(parts["start_ts"].to_numpy().min()) if parts.height else 0

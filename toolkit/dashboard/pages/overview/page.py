@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 from streamlit import cache_data
 
-from toolkit.cards import duration
+from toolkit.cards import counted, duration
 from toolkit.charts import activity_chart
 from toolkit.dashboard.link import go_to, page_file
 from toolkit.dashboard.loads import LOGS, RATES, WATCHLIST, offer
@@ -59,16 +59,13 @@ def show_funding(shell: PageShell, rates: tuple[int, str] | None) -> None:
     if words := snapshot_items("funding", document).words:
         st.warning(Markdown("The overview of {}: {}.").format(shell.moment(at), words))
     kept = shell.kept(funding_rates(document))
-    widest = widest_differentials(kept)
-    widest = widest.filter(pl.col("differential_apr_pct") > 0).head(_SHOWN)
+    apart = pl.col("differential_apr_pct") > 0
+    widest = widest_differentials(kept).filter(apart).head(_SHOWN)
     if widest.is_empty():
         st.markdown(heading)
         if not words:
-            st.caption(
-                Markdown("The overview of {} has no symbol with two different rates.").format(
-                    shell.moment(at)
-                )
-            )
+            none = Markdown("The overview of {} has no symbol with two different rates.")
+            st.caption(none.format(shell.moment(at)))
         return
     st.markdown(Markdown("{} · rates in force at {}").format(heading, shell.moment(at)), help=_HELP)
     show_rows(
@@ -95,8 +92,6 @@ def _columns(shell: PageShell, widest: pl.DataFrame) -> list[RowColumn]:
 
 
 _FEW_WORDS = "fewer than two days are stored: open it to load it"
-
-
 _WEEK_S = 604_800
 _HOUR_S = 3_600
 _NEWEST_SHOWN = 10
@@ -171,8 +166,8 @@ def _show_counted(shell: PageShell) -> None:
     if answer is None:
         return
     at, document = answer
-    counted = activity_of_day(document)
-    if counted is None:
+    counts = activity_of_day(document)
+    if counts is None:
         st.caption(Markdown("The service's own count of events was not understood."))
         return
     day = Interval(at - _DAY_S, at)  # deliveries may be newer than what a log was asked for
@@ -180,7 +175,7 @@ def _show_counted(shell: PageShell) -> None:
     ours = dict(kept.group_by("family").len().iter_rows())
     parts = [
         Markdown("{} {:,} ({:,})").format(family, count, ours.get(family.value, 0))
-        for family, count in counted.items()
+        for family, count in counts.items()
     ]
     words = Markdown("Documents{} in the 24 h to {} by the service's count (in the store): {}.")
     whole = Markdown(" of all symbols") if shell.symbols else Markdown("")
@@ -253,17 +248,11 @@ def lost_words(held: StoreState) -> list[Markdown]:
     leaving, soonest_s, open_gaps = _gaps(held.path, (held.as_of or 0) // _KEEP_S)
     words = []
     if leaving:
-        words.append(
-            Markdown("gaps of {:,} {} leave the archive within a day, the first in {}").format(
-                leaving, "stream" if leaving == 1 else "streams", duration(soonest_s)
-            )
-        )
+        lost = Markdown("gaps of {} leave the archive within a day, the first in {}")
+        words.append(lost.format(counted(leaving, "stream"), duration(soonest_s)))
     if open_gaps:
-        words.append(
-            Markdown("{:,} {} of live capture not filled yet").format(
-                open_gaps, "gap" if open_gaps == 1 else "gaps"
-            )
-        )
+        unfilled = Markdown("{} of live capture not filled yet")
+        words.append(unfilled.format(counted(open_gaps, "gap")))
     return words
 
 
@@ -335,8 +324,7 @@ def _show_market(shell: PageShell) -> None:
 
 
 def _open_row(shell: PageShell, place: Container) -> None:
-    event = opened_key("newest")
-    if event is not None:
+    if (event := opened_key("newest")) is not None:
         go_to("events", event=event)
     pair = opened_key("open") or opened_key("suspect") or opened_key("apart")
     if pair is None:
@@ -355,9 +343,9 @@ def _show_figures(
                 "By the newest stored answer, the service's list or its event log, of {}."
             ).format(shell.moment(newest.at))
         show_metric({_OPEN: None}, _OPEN, text=newest.count if newest else None, sign=asked)
-        counted = {count.family: count for count in counts}
+        by_family = {count.family: count for count in counts}
         for family in EventFamily:
-            count, name = counted.get(family), f"{family}_opened"
+            count, name = by_family.get(family), f"{family}_opened"
             if count is None:
                 show_metric({name: None}, name, sign=Markdown("This log was not requested yet."))
                 continue

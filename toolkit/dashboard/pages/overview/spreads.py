@@ -108,11 +108,8 @@ def show_spreads(shell: PageShell, newest: OpenNow | None) -> None:
     """Show the widest spreads now among those open, tracked or stored, each pair once."""
     heading = Markdown("**Widest spreads now**")
     if newest and newest.items and newest.items.words:
-        st.warning(
-            Markdown("The service's list of {}: {}.").format(
-                shell.moment(newest.at), newest.items.words
-            )
-        )
+        of_list = Markdown("The service's list of {}: {}.")
+        st.warning(of_list.format(shell.moment(newest.at), newest.items.words))
     held, end = shell.kept(_held_now(shell.held)), newest_end(shell.held.streams, *SPREADS)
     ready = set(shell.held.streams.filter(pl.col("rows") > 0)["stream"])
     rows = _widest_now(newest, held, ready)

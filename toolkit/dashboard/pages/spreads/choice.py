@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from toolkit.columns import column
-from toolkit.dashboard.choice import Choices, Marked, Number, OneOf, Picked, SomeOf, Switch
-from toolkit.dashboard.fee_choice import Net, level_of
+from toolkit.dashboard.choice import Choices, Marked, Number, OneOf, Picked, SomeOf
+from toolkit.dashboard.fee_choice import Net, either_switch, level_of
 from toolkit.dashboard.link import SHORT_PRESETS
 from toolkit.dashboard.parts.age import age_column
 from toolkit.dashboard.parts.rows import Kind, RowColumn
@@ -165,8 +165,6 @@ def _doubted(lines: pl.DataFrame) -> dict[str, Any]:
 
 
 _OF_LEVEL = ("level_share", "level_per_day")
-
-
 _HISTORY = "history"
 _ROWS = {_HISTORY: Family.SPREAD.value, "snapshots": "snapshot-spread"}
 _USUAL_SORT = {False: SPREAD_ORDER, True: NET_ORDER}
@@ -206,15 +204,7 @@ CHOICES = Choices(
     (
         *FILTERS,
         Number("above", Markdown("Time and episodes from (bps) on"), LEVEL_BPS, bounds=(0.1, 1e4)),
-        Switch(
-            "side",
-            Markdown("Of |spread|"),
-            usual=False,
-            key="above_either",
-            on="either",
-            off="above",
-            looks={"help": Markdown("The size of the spread, on either side of zero.")},
-        ),
+        either_switch("above_either"),
         OneOf(
             "window",
             Markdown("Window"),

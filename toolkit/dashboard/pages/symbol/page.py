@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -77,40 +77,11 @@ def _symbol_of(key: str) -> str | None:
     return str(stream.symbol) if isinstance(stream, Trajectory | SnapshotTrajectory) else None
 
 
-def read_prices(held: StoreState, keys: pl.DataFrame, window: Interval) -> pl.DataFrame:
-    """Read the prices of legs: leg, ts, price. ``keys`` are rows of `streams_of`."""
-    wanted = keys.filter(kind=Family.PRICE.value)["stream"].to_list()
-    return _prices(held.path, tuple(wanted), *window, versions=_versions(held, wanted))
-
-
-def read_rates(held: StoreState, keys: pl.DataFrame, window: Interval) -> pl.DataFrame:
-    """Read the funding rate in force of legs: leg, ts, apr_pct (percent a year, from ts on).
-
-    It is that of settlements, for legs without one that of snapshots.
-    """
-    wanted = keys.filter(pl.col("kind").is_in([Family.FUNDING.value, _KEPT_FUNDING]))["stream"]
-    return _rates(held.path, tuple(wanted), *window, versions=_versions(held, wanted.to_list()))
-
-
-def spread_keys(held: StoreState, symbol: str, kind: str) -> dict[str, StreamVersion]:
-    """Return the versions of a symbol's spreads of a kind that have rows."""
-    mine = streams_of(held, symbol).filter(kind=kind)["stream"]
-    return {key: held.versions[key] for key in mine}
-
-
-def spread_kind(keys: pl.DataFrame) -> str | None:
-    """Return the kind of a symbol's spreads: loaded ones, else those of snapshots."""
-    return next((kind for kind in SPREADS if kind in keys["kind"]), None)
-
-
-def _versions(held: StoreState, keys: list[str]) -> tuple[StreamVersion, ...]:
-    return tuple(held.versions[key] for key in keys)
-
-
 @cache_resource(ttl=_KEEP_S, max_entries=8, show_spinner="Reading the prices")
 def _prices(
     path: Path, keys: tuple[str, ...], start: int, end: int, *, versions: tuple[StreamVersion, ...]
 ) -> pl.DataFrame:
+    """Read the prices of legs: leg, ts, price."""
     del versions
     if not keys:
         return pl.DataFrame(schema=_PRICES)
@@ -129,6 +100,10 @@ def _named(rows: pl.DataFrame, names: dict[str, str]) -> pl.DataFrame:
 def _rates(
     path: Path, keys: tuple[str, ...], start: int, end: int, *, versions: tuple[StreamVersion, ...]
 ) -> pl.DataFrame:
+    """Read the funding rate in force of legs: leg, ts, apr_pct (percent a year, from ts on).
+
+    It is that of settlements, for legs without one that of snapshots.
+    """
     del versions
     store, window = Store(path, wait_s=WAIT_S), Interval(start - _BEFORE_S, end)
     found = [pl.DataFrame(schema=_RATES)]
@@ -271,11 +246,16 @@ def _held(shell: PageShell, symbol: str) -> Interval:
 
 
 def _draw(shell: PageShell, asked: _SymbolChoice, lives: pl.DataFrame | None) -> None:
-    keys = streams_of(shell.held, asked.symbol)
-    rows = read_prices(shell.held, keys, asked.view)
+    held, streams = shell.held, streams_of(shell.held, asked.symbol)
+
+    def read(reader: Callable[..., pl.DataFrame], *kinds: str) -> pl.DataFrame:
+        keys = tuple(streams.filter(pl.col("kind").is_in(kinds))["stream"])
+        return reader(held.path, keys, *asked.view, versions=tuple(map(held.versions.get, keys)))
+
+    rows = read(_prices, Family.PRICE.value)
     chart = symbol_chart(
         rows,
-        read_rates(shell.held, keys, asked.view),
+        read(_rates, Family.FUNDING.value, _KEPT_FUNDING),
         _NO_LIVES if lives is None else lives,
         symbol=asked.symbol,
         start=asked.view.start,
@@ -306,7 +286,8 @@ _NO_LIVES = pl.DataFrame(
 def _show_spreads(
     shell: PageShell, bar: Container, asked: _SymbolChoice, beside: Container
 ) -> None:
-    kind = spread_kind(streams_of(shell.held, asked.symbol))
+    kinds = streams_of(shell.held, asked.symbol)["kind"]
+    kind = next((kind for kind in SPREADS if kind in kinds), None)
     if kind is None:
         what = Markdown("No spread of {} is stored.").format(markdown(asked.symbol))
         words = Markdown("Load 7 days of {}").format(markdown(asked.symbol))
@@ -353,7 +334,9 @@ def _spreads(shell: PageShell, asked: _SymbolChoice, kind: str, net: Net | None)
 
     Columns: trajectory (the stored key), buy, sell, t_last, gross_bps, cost_bps and net_bps.
     """
-    held, keys = shell.held, spread_keys(shell.held, asked.symbol, kind)
+    held = shell.held
+    mine = streams_of(held, asked.symbol).filter(kind=kind)["stream"]
+    keys = {key: held.versions[key] for key in mine}
     level = pl.col(f"spread_{asked.level}_log_bps")
     figures = measure_figures(held, kind, asked.view, keys)
     found = spread_names(figures["trajectory"]).join(figures, on="trajectory")

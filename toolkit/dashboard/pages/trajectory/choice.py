@@ -13,6 +13,7 @@ import polars as pl
 from toolkit.charts.time_axis import clock_moment
 from toolkit.charts.view import subject_of
 from toolkit.dashboard.choice import Choices, Number, Picked, Switch, Zoom
+from toolkit.dashboard.fee_choice import either_switch
 from toolkit.dashboard.link import PRESETS, SHORT_PRESETS, Choice, held_window, read_link
 from toolkit.dashboard.parts.age import age_facts, show_age, stream_ages
 from toolkit.dashboard.shell import PageShell
@@ -47,15 +48,7 @@ CHOICES = Choices(
             bounds=(0.0, _MOST_BPS),
             looks={"placeholder": f"{LEVEL_BPS:g}"},
         ),
-        Switch(
-            "side",
-            Markdown("Of |spread|"),
-            usual=False,
-            key="threshold_either",
-            on="either",
-            off="above",
-            looks={"help": Markdown("The size of the spread, on either side of zero.")},
-        ),
+        either_switch("threshold_either"),
         Switch("marks", Markdown("Mark spread events"), usual=True),
         Number(
             "size",
@@ -148,11 +141,6 @@ def chosen_part(choice: Choice) -> ShownPart:
         st.rerun()  # the whole page, for the threshold's own widget
     CHOICES.write(choice.params)
     return ShownPart(choice, *CHOICES.values().values())
-
-
-def asked_key() -> str | None:
-    """Return the key in the page's link, None without one."""
-    return CHOICES.link.asks_for("trajectory")
 
 
 def take_threshold(sent: object) -> None:

@@ -16,7 +16,6 @@ from toolkit.dashboard.pages.trajectory.explorer import Beyond, Explored, asked_
 from toolkit.dashboard.parts.analyses import answered
 from toolkit.dashboard.parts.answers import row_notes, show_implausible
 from toolkit.dashboard.parts.rows import heading
-from toolkit.dashboard.parts.spread_table import spread_notes
 from toolkit.dashboard.shell import show_metric
 from toolkit.dashboard.widgets import st
 from toolkit.foreign import Markdown, markdown
@@ -82,12 +81,6 @@ def _show_last(row: Mapping[str, Any]) -> None:
     if share is None:
         text = f"{NULL}: {reason_words(row, name)}"
     show_metric(row, "spread_last_log_bps", f"{column(name).short} {text}", sign=BPS)
-
-
-def show_notes(explored: Explored, row: Mapping[str, Any]) -> None:
-    """Show what is unusual about a spread, as on the page Spreads."""
-    if explored.trajectory.family is Family.SPREAD and (notes := spread_notes(row)):
-        st.caption(Markdown("; ").join(notes))
 
 
 def show_kept(explored: Explored) -> None:

@@ -16,7 +16,6 @@ from toolkit.dashboard.open_stream import offer_absent, offer_history
 from toolkit.dashboard.pages.trajectory.below import show_below
 from toolkit.dashboard.pages.trajectory.choice import (
     CHOICES,
-    asked_key,
     choose_trajectory,
     chosen_part,
     take_threshold,
@@ -26,9 +25,9 @@ from toolkit.dashboard.pages.trajectory.figures import (
     measure_explored,
     show_figures,
     show_kept,
-    show_notes,
 )
 from toolkit.dashboard.parts.analyses import show_analyses
+from toolkit.dashboard.parts.spread_table import spread_notes
 from toolkit.dashboard.reading import StoreState
 from toolkit.dashboard.shell import ZOOMED_BY_US, PageShell, draw, listen_to_zoom, page, show_alone
 from toolkit.dashboard.widgets import side_by_side, st
@@ -58,13 +57,12 @@ def draw_explored(
 
 
 def _caption(explored: Explored, rows: int, beyond: Beyond | None) -> Markdown:
-    words = [Markdown("Every one of {:,} rows is drawn.").format(rows)]
+    of_rows = Markdown("Every one of {:,} rows is drawn.")
     if rows > _POINTS:
-        words = [
-            Markdown(
-                "The extremes of {:,} rows are drawn. Drag over a part to see each of its rows."
-            ).format(rows)
-        ]
+        of_rows = Markdown(
+            "The extremes of {:,} rows are drawn. Drag over a part to see each of its rows."
+        )
+    words = [of_rows.format(rows)]
     if explored.asked.zoom:
         words.append(Markdown("Double-click to zoom out."))
     if explored.asked.threshold_bps:
@@ -156,7 +154,7 @@ _SHOWN = [Family.PRICE.value, Family.SPREAD.value, "pair", *SNAPSHOT_SERIES]
 
 
 def _body(shell: PageShell) -> None:
-    shell = replace(shell, held=with_pair(shell.held, asked_key()))
+    shell = replace(shell, held=with_pair(shell.held, CHOICES.link.asks_for("trajectory")))
     catalogue = shell.held.streams.filter(pl.col("kind").is_in(_SHOWN))
     if catalogue.is_empty():
         what = Markdown("{} has no prices and no spreads yet.")
@@ -179,8 +177,9 @@ def _show(explored: Explored) -> None:
     if not rows.is_empty():
         row = measure_explored(explored, rows)
         show_figures(explored, row, beyond)
-        show_notes(explored, row)
         if explored.trajectory.family is Family.SPREAD:
+            if notes := spread_notes(row):
+                st.caption(Markdown("; ").join(notes))
             show_kept(explored)
     show_below(explored, rows, row, events)
     if row is not None:
