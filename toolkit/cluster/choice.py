@@ -16,9 +16,10 @@ from concurrent.futures import CancelledError, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlsplit
 
 import polars as pl
@@ -38,9 +39,13 @@ _NO_WORKER_S = 60
 _LOOK_S = 0.05
 """How often to look for parts that have ended (s)."""
 
+Ended = Iterator[tuple[int, list[pl.DataFrame]]]
+Workers = Callable[[list[Task]], Ended]
+"""Computes tasks, and yields each task's number and result as it ends."""
+
 
 @contextlib.contextmanager
-def dask(where: Any, *, plain_text: bool) -> Iterator[_Dask]:
+def dask(where: Any, *, plain_text: bool) -> Iterator[Workers]:
     """Yield the `Workers` of a Dask cluster: a client's, an address's, or a local one."""
     with needs_extra("cluster"):
         distributed: Any = importlib.import_module("distributed")
@@ -205,19 +210,17 @@ class KeptResults:
                 shutil.rmtree(held, ignore_errors=True)
 
 
-Ended = Iterator[tuple[int, list[pl.DataFrame]]]
-
 _THREADS = "POLARS_MAX_THREADS"
 
 
 @contextlib.contextmanager
-def pool(processes: int) -> Iterator[_Pool]:
-    """Yield what computes tasks in so many processes, each with one thread of polars."""
+def pool(processes: int) -> Iterator[Workers]:
+    """Yield the `Workers` of so many processes, each with one thread of polars."""
     before = os.environ.get(_THREADS)
     os.environ[_THREADS] = "1"  # a process reads it at its start; polars of this one is up already
     executor = ProcessPoolExecutor(processes, mp_context=get_context("spawn"))
     try:
-        yield _Pool(executor)
+        yield partial(_computed, executor)
     finally:
         executor.shutdown(cancel_futures=True)
         if before is None:
@@ -226,32 +229,21 @@ def pool(processes: int) -> Iterator[_Pool]:
             os.environ[_THREADS] = before
 
 
-class _Pool:
-    def __init__(self, executor: ProcessPoolExecutor) -> None:
-        self._executor = executor
-
-    def __call__(self, tasks: list[Task]) -> Ended:
-        futures = {self._executor.submit(task.run): number for number, task in enumerate(tasks)}
-        for future in as_completed(futures):
-            try:
-                yield futures[future], future.result()
-            except BrokenProcessPool:
-                raise ClusterError(
-                    "a process of the pool was killed, perhaps for want of memory"
-                ) from None
+def _computed(executor: ProcessPoolExecutor, tasks: list[Task]) -> Ended:
+    futures = {executor.submit(task.run): number for number, task in enumerate(tasks)}
+    for future in as_completed(futures):
+        try:
+            yield futures[future], future.result()
+        except BrokenProcessPool:
+            raise ClusterError(
+                "a process of the pool was killed, perhaps for want of memory"
+            ) from None
 
 
 Place = str | int | object
 """``local``, an address of a Dask scheduler, a number of processes, or a Dask client."""
 
 _PLACES = "a number of processes, local, tcp://HOST:PORT, tls://HOST:PORT, or a Dask client"
-
-
-class Workers(Protocol):
-    """Computes tasks, and yields each task's number and result as it ends."""
-
-    def __call__(self, tasks: list[Task]) -> Iterator[tuple[int, list[pl.DataFrame]]]:
-        """Compute tasks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,7 +300,9 @@ class Cluster:
 
     def __post_init__(self) -> None:
         whole = isinstance(self.where, int) and not isinstance(self.where, bool)
-        known = self.where == "local" or _is_address(self.where) or hasattr(self.where, "scheduler")
+        known = hasattr(self.where, "scheduler")
+        if isinstance(self.where, str):
+            known = self.where == "local" or self.where.startswith(("tcp://", "tls://"))
         if not (known or (whole and self.where > 0)):  # type: ignore[operator]  # it is an int
             raise InputError("cluster", self.where, _PLACES)
 
@@ -357,7 +351,3 @@ class Cluster:
         if isinstance(self.where, int):
             return pool(self.where)
         return dask(self.where, plain_text=self.plain_text)
-
-
-def _is_address(where: object) -> bool:
-    return isinstance(where, str) and where.startswith(("tcp://", "tls://"))

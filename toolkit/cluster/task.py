@@ -124,11 +124,7 @@ def _parts_of(function: Callable[..., object]) -> Iterator[Callable[..., object]
 
 
 def shown(keys: Sequence[str]) -> str:
-    """Name trajectories: one by its key, many by the first and the last.
-
-    >>> shown(["a"]), shown(["a", "b", "c"])
-    ('a', '3 trajectories, a to c')
-    """
+    """Name trajectories: one by its key, many by the first and the last."""
     return keys[0] if len(keys) == 1 else f"{len(keys)} trajectories, {keys[0]} to {keys[-1]}"
 
 

@@ -18,21 +18,20 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import polars as pl
 
+from toolkit.analyses import Analysis, Family, analyses
 from toolkit.cards import Card, Shown, duration
 from toolkit.errors import InputError, MissingExtraError
 from toolkit.intervals import Interval
-from toolkit.market import Source, Stream, format_ts
+from toolkit.market import Source, Stream, format_ts, parse_length
 from toolkit.series.held_prices import HeldPrices
+from toolkit.show.result import Result
 from toolkit.show.values import basis_text
 from toolkit.statistics.fees import FeeModel
+from toolkit.statistics.fees.fee_table import NOTIONAL
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]  # it ships no types
     import pyarrow as pa
-from toolkit.analyses import Analysis, Family, analyses
-from toolkit.market import parse_length
-from toolkit.show.result import Result
-from toolkit.statistics.fees.fee_table import NOTIONAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +49,7 @@ _asked: dict[int, MethodCall] = {}  # by the identity of the frame
 
 
 def remember(result: pl.DataFrame, asked: MethodCall) -> None:
-    """Remember the call that made a result, until the result is garbage.
-
-    >>> frame = pl.DataFrame({"n": [1]})
-    >>> remember(frame, MethodCall("events/spread", (0, 60), None, "summary", {}))
-    >>> asked_of(frame).method, asked_of(frame.head(1))
-    ('summary', None)
-    """
+    """Remember the call that made a result, until the result is garbage."""
     key = id(result)
     _asked[key] = asked
     weakref.finalize(result, _asked.pop, key, None).atexit = False
@@ -76,12 +69,6 @@ def checked_options(method: Callable[_Parameters, _Result]) -> Callable[_Paramet
     """Make a method refuse an unknown option and name the nearest one.
 
     A frame that it returns is remembered. The attribute ``options`` has the names.
-
-    >>> @checked_options
-    ... def plot(self, *, theme="light"): ...
-    >>> plot(None, themes="dark")
-    Traceback (most recent call last):
-    toolkit.errors.InputError: option: 'themes' is not allowed; allowed: theme; nearest: theme
     """
     signature = inspect.signature(method)
     names = list(signature.parameters)[1:]
@@ -383,12 +370,7 @@ def _method(series: type[Series], analysis: Analysis) -> Callable[..., Result]:
 
 
 def docstring_of(analysis: Analysis) -> str:
-    """Return the docstring of an analysis' method: sentence, parameters, and a reference.
-
-    >>> from toolkit.analyses import find
-    >>> print(docstring_of(find("spread.half_life")).splitlines()[0])
-    Estimate the time in which a deviation from the mean halves, from the autocorrelation.
-    """
+    """Return the docstring of an analysis' method: sentence, parameters, and a reference."""
     lines = [analysis.sentence, "", f"Formula, columns, errors and an example: `{analysis.path}`."]
     lines += ["", *(f"``{each.name}``: {each.help}" for each in analysis.parameters)]
     if analysis.net or "fees" in analysis.takes:

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import polars as pl
 
-from toolkit.analyses import Analysis
+from toolkit.analyses import Analysis, find
 from toolkit.errors import EmptyWindowError
 from toolkit.intervals import Interval, clip, total_s
-from toolkit.market import EventLog, SnapshotLog, format_ts
+from toolkit.market import EventFamily, EventLog, Family, SnapshotLog, Trajectory, format_ts
 from toolkit.series.analyses import EventAnalyses
 from toolkit.series.base import Series, checked_options
 from toolkit.show.values import share_text
 from toolkit.statistics import events as event_statistics
-from toolkit.statistics.events.exposure import with_losses
+from toolkit.statistics.events.changes import STUDIED
+from toolkit.statistics.events.exposure import group_columns, with_losses
 from toolkit.wire.rows.snapshot_rows import snapshot_items
 
 if TYPE_CHECKING:
     from toolkit.charts import Figure
-from collections.abc import Mapping
-from functools import cached_property
-
-from toolkit.analyses import find
-from toolkit.market import EventFamily, Family, Trajectory
-from toolkit.statistics.events.changes import STUDIED
-from toolkit.statistics.events.exposure import group_columns
 
 _GROUPED = ("by", "same")
 

@@ -42,7 +42,11 @@ from toolkit.series.own_files import (
 from toolkit.series.trajectories import FundingSeries, PriceSeries, SpreadSeries
 from toolkit.statistics.core.contract import whole_number
 from toolkit.statistics.families import FAMILIES
-from toolkit.tables import BROUGHT, EVENT, SERIES
+from toolkit.store.reading.scanning import value_columns
+from toolkit.tables import BROUGHT, EVENT
+
+if TYPE_CHECKING:
+    import pandas as pd  # type: ignore[import-untyped]  # it ships no types
 
 OURS = ("symbol", "kind", "size", "exchange", "market")
 """Columns of a list of events, apart from ``ts``. The last three are optional."""
@@ -110,9 +114,6 @@ def _documents(log: EventLog, rows: pl.DataFrame) -> pl.DataFrame:
     found = found.sort("ts_ms", "event_id").with_row_index("arrival")
     return found.with_columns(pl.col("arrival").cast(pl.Int64))
 
-
-if TYPE_CHECKING:
-    import pandas as pd  # type: ignore[import-untyped]  # it ships no types
 
 Rates = Literal["fraction", "percent"]
 """The unit of funding rates, per interval."""
@@ -258,7 +259,7 @@ def _columns(stream: Trajectory | EventLog) -> tuple[Sequence[str], Sequence[str
         return OURS, OURS[:2]
     if len(stream.legs) == 1 and stream.family is Family.FUNDING:
         return list(_OF_ONE_LEG), ["rate"]
-    return _value_columns(stream.family), _NEEDED[stream.family]
+    return value_columns(stream.family), _NEEDED[stream.family]
 
 
 def _check_words(**options: tuple[str | None, object]) -> None:
@@ -354,7 +355,7 @@ def _fractions(
 
 
 def _checked(rows: pl.DataFrame, stream: Trajectory) -> pl.DataFrame:
-    names = _value_columns(stream.family)
+    names = value_columns(stream.family)
     if len(stream.legs) == 1 and stream.family is Family.FUNDING:
         rows = rows.rename(_OF_ONE_LEG, strict=False).with_columns(buy_rate=0.0)
     held = [
@@ -370,7 +371,3 @@ def _checked(rows: pl.DataFrame, stream: Trajectory) -> pl.DataFrame:
             given = f"{counted(bad.height, 'value')} of {name}, the first at {first}"
             raise InputError("columns", given, "prices above 0")
     return found
-
-
-def _value_columns(family: Family) -> list[str]:
-    return [column.name for column in SERIES[family].values if column.name != "extra"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import datetime as dt
 import gzip
 import hashlib
 import io
@@ -15,22 +16,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
+from zoneinfo import ZoneInfo
 
 import polars as pl
 from polars.exceptions import PolarsError
 
-from toolkit.cards import counted
+from toolkit.cards import counted, duration
 from toolkit.errors import InputError, nearest
-from toolkit.market import Source
+from toolkit.market import Source, format_ts
 from toolkit.statistics.core.contract import checked_frame
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]  # it ships no types
-import datetime as dt
-from zoneinfo import ZoneInfo
-
-from toolkit.cards import duration
-from toolkit.market import format_ts
 
 Unit = Literal["s", "ms", "us", "ns"]
 """The unit of times that are numbers."""
@@ -59,12 +56,6 @@ def moments(
     Numbers are in the first of ``units`` that puts all into 2009 to 2099. Texts are read by
     ``form``, as of ``strptime``, else as ISO 8601, else with the year last if only one order of day
     and month fits. Times without a zone are in ``timezone``.
-
-    >>> moments(pl.Series("ts", ["03/13/2023 00:00", "03/14/2023 00:00"]), ["s"], "UTC").to_list()
-    [1678665600000000, 1678752000000000]
-    >>> moments(pl.Series("ts", [1_700_000_000]), ["ms"], None)
-    Traceback (most recent call last):
-    toolkit.errors.InputError: unit: 'ms' is not allowed; allowed: s, as these are seconds; ...
     """
     if form is not None:
         times = _by_form(times.cast(pl.String), form)
@@ -89,11 +80,7 @@ def moments(
 
 
 def commonest_step(us: pl.Series) -> int | None:
-    """Return the commonest difference (s) of sorted times, the smallest if tied, or None.
-
-    >>> commonest_step(pl.Series([59_999_000, 119_999_000, 179_999_000]))
-    60
-    """
+    """Return the commonest difference (s) of sorted times, the smallest if tied, or None."""
     spacings = (us // 10**6).diff().drop_nulls()
     spacings = spacings.filter(spacings > 0)
     return None if spacings.is_empty() else int(spacings.mode().min())  # type: ignore[arg-type]  # whole numbers
@@ -105,10 +92,6 @@ def bar_starts(us: pl.Series, step_s: int | None, stamped: Stamp) -> tuple[pl.Se
     If most times are last moments of bars (last second of a minute, thousandth of a second), those
     are moved to the end of their bar, or refused if ``stamped`` is start. Times off the grid are
     kept and counted.
-
-    >>> closes = pl.Series([1_700_000_099_999_000, 1_700_000_159_999_000])
-    >>> bar_starts(closes, 60, "end")[0].to_list()
-    [1700000040, 1700000100]
     """
     notes = []
     every, last = (60 * 10**6, 10**6) if step_s and step_s % 60 == 0 else (10**6, 10**3)
@@ -179,15 +162,12 @@ def _microseconds(times: pl.Series, unit: Unit) -> pl.Series:
 
 def _made_of(times: pl.Series) -> str:
     """Return advice on the true unit of numbers that gave times outside all years, or ""."""
-    per_s = _PER_S[times.dtype.time_unit]  # type: ignore[attr-defined]  # it is a Datetime
+    taken = times.dtype.time_unit  # type: ignore[attr-defined]  # it is a Datetime
     numbers = times.to_physical()
-    for unit, theirs in _PER_S.items():
-        if theirs != per_s and _within(numbers, theirs).all():
-            return f"they were made of {_WORDS[unit]} taken for {_WORDS[_UNITS[per_s]]}"
+    for unit, per_s in _PER_S.items():
+        if unit != taken and _within(numbers, per_s).all():
+            return f"they were made of {_WORDS[unit]} taken for {_WORDS[taken]}"
     return ""
-
-
-_UNITS = {per_s: unit for unit, per_s in _PER_S.items()}
 
 
 def _of_texts(texts: pl.Series) -> pl.Series:
@@ -326,10 +306,6 @@ def columns_of(
     """Return ``ts`` and our other columns of a frame, under our names.
 
     ``named`` has a column's name in the frame, its place from 1, or several joined by +.
-
-    >>> frame = pl.DataFrame({"Date": ["2023-03-10"], "Time": ["12:00"], "Close": ["1.5"]})
-    >>> columns_of(frame, ["price"], ["price"], {"ts": "Date+Time", "price": "3"}).row(0)
-    ('2023-03-10 12:00', '1.5')
     """
     known = ["ts", *ours]
     for name in named:
@@ -353,9 +329,6 @@ def number(column: pl.Series, decimal: Decimal | None) -> pl.Series:
 
     ``decimal`` is the decimal mark. By default it is a comma if no text has a dot and not all have
     three digits after it.
-
-    >>> number(pl.Series("price", ["1,5", "NA", "1,25"]), None).to_list()
-    [1.5, None, 1.25]
     """
     if column.dtype.is_numeric() or column.dtype == pl.Null:
         return column.cast(pl.Float64)
@@ -418,11 +391,7 @@ _VALUE = re.compile(r"\"?[+-]?\d[\d.,:/ TZe+-]*\"?")
 
 
 def is_rows_file(path: str) -> bool:
-    """Return whether a file has rows by its name. A .json file may be a manifest.
-
-    >>> is_rows_file("bars.csv.gz"), is_rows_file("archive/manifest.json")
-    (True, False)
-    """
+    """Return whether a file has rows by its name. A .json file may be a manifest."""
     return _kind(path) in (*_TEXTS, ".parquet")
 
 
@@ -433,13 +402,6 @@ def read_rows(
 
     Texts stay texts. Columns without a header are named by place from 1. A pandas index is a column
     if it has times, its name is in ``named``, or no column has times.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "bars.csv"
-    ...     _ = path.write_text("1700000000;1,5")
-    ...     read_rows(path, "", ())[0].rows(named=True)
-    [{'1': '1700000000', '2': '1,5'}]
     """
     if not isinstance(data, str | Path):
         if type(data).__module__.partition(".")[0] == "pandas":

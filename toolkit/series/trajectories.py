@@ -3,39 +3,41 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast, overload
 
 import polars as pl
 
 from toolkit.analyses import Analysis, find
 from toolkit.cards import duration
-from toolkit.errors import InputError
-from toolkit.market import Pair, SnapshotTrajectory, Trajectory, parse_length
+from toolkit.errors import EmptyWindowError, InputError
+from toolkit.intervals import Interval, clip, difference, union
+from toolkit.market import (
+    Family,
+    Pair,
+    SnapshotTrajectory,
+    Source,
+    Trajectory,
+    format_ts,
+    parse_length,
+)
 from toolkit.series.analyses import FundingAnalyses, PriceAnalyses, RateAnalyses, SpreadAnalyses
-from toolkit.series.base import COSTS, Series, checked_options
+from toolkit.series.base import COSTS, Origin, Series, checked_options
 from toolkit.series.logs import EventSeries
 from toolkit.show.result import Result
 from toolkit.show.values import share_text
 from toolkit.statistics import funding as funding_statistics
 from toolkit.statistics import quality
+from toolkit.statistics import spread as spread_statistics
 from toolkit.statistics.core.contract import beside, checked_types
 from toolkit.statistics.funding.carry_marks import PairPrices, marks_of
 from toolkit.statistics.quality.coverage import PollCount, by_polls, poll_count
 from toolkit.statistics.spread.lead_lag import hayashi_yoshida
+from toolkit.tables import LedgerState
 
 if TYPE_CHECKING:
     from toolkit.charts import Figure
-from collections.abc import Mapping
-from typing import overload
-
-from toolkit.errors import EmptyWindowError
-from toolkit.intervals import Interval, clip, difference, union
-from toolkit.market import Family, Source, format_ts
-from toolkit.series.base import Origin
-from toolkit.statistics import spread as spread_statistics
-from toolkit.tables import LedgerState
 
 
 class TrajectorySeries(Series):

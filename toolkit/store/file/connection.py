@@ -45,13 +45,7 @@ _READ, _WRITE = "read", "write"
 
 
 def queue_folder(path: Path) -> Path:
-    """Return the folder with the files of those who wait for a store.
-
-    Examples
-    --------
-    >>> queue_folder(Path("data/rail.duckdb"))
-    PosixPath('data/.rail.duckdb.queue')
-    """
+    """Return the folder with the files of those who wait for a store."""
     return path.with_name(f".{path.name}.queue")
 
 

@@ -124,9 +124,6 @@ _CONFINED: dict[str, str | bool | int | float | list[str]] = {
     "autoload_known_extensions": "false",
     "allow_persistent_secrets": "false",
 }
-_OWN_FILES = ("", ".wal", ".wal.checkpoint")
-"""What is added to the names of DuckDB's own files: the database, what lies beside it at times."""
-
 DRAFT = "draft"
 """The name of a file that is not whole yet, in a folder of its own."""
 
@@ -186,21 +183,12 @@ def copy_draft(path: Path) -> Path:
     """Return the only other file that a writing connection may write: the draft of a copy.
 
     Its folder is for this user alone.
-
-    Examples
-    --------
-    >>> copy_draft(Path("data/rail.duckdb"))
-    PosixPath('data/.rail.duckdb.copy/draft')
     """
     return draft_folder(path, "copy") / DRAFT
 
 
 def draft_folder(path: Path, end: str) -> Path:
-    """Return a folder beside a file. DuckDB keeps nothing in a folder with a ``?``.
-
-    >>> draft_folder(Path("data/what?.duckdb"), "new")
-    PosixPath('data/.what_.duckdb.new')
-    """
+    """Return a folder beside a file. DuckDB keeps nothing in a folder with a ``?``."""
     return path.with_name(f".{path.name.replace('?', '_')}.{end}")
 
 
@@ -208,16 +196,9 @@ def own_files(path: Path) -> list[Path]:
     """Return DuckDB's files of a database: itself, and what lies beside it at times.
 
     DuckDB does not count what follows a question mark as the name.
-
-    Examples
-    --------
-    >>> [file.name for file in own_files(Path("rail.duckdb"))]
-    ['rail.duckdb', 'rail.duckdb.wal', 'rail.duckdb.wal.checkpoint']
-    >>> own_files(Path("what?.duckdb"))[1]
-    PosixPath('what.wal?.duckdb')
     """
     name, mark, rest = path.name.partition("?")
-    return [path.with_name(f"{name}{end}{mark}{rest}") for end in _OWN_FILES]
+    return [path.with_name(f"{name}{end}{mark}{rest}") for end in ("", ".wal", ".wal.checkpoint")]
 
 
 def readable(path: Path) -> Path:
@@ -236,11 +217,7 @@ def readable(path: Path) -> Path:
 
 
 def quoted(path: Path) -> str:
-    """Return the path of a file as a literal of DuckDB's SQL.
-
-    >>> quoted(Path("it's.duckdb"))
-    "'it''s.duckdb'"
-    """
+    """Return the path of a file as a literal of DuckDB's SQL."""
     text = str(readable(path)).replace("'", "''")
     return f"'{text}'"
 

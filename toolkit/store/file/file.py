@@ -59,11 +59,7 @@ _FOUND: dict[Path, tuple[_Version, dict[int, Unreadable]]] = {}
 
 
 def fault_of_key(key: str, kind: str) -> str:
-    """Return what is wrong with a stream's key, "" for nothing.
-
-    >>> fault_of_key("A_B:X.spot", "price"), fault_of_key("A_B", "price")
-    ('', "'A_B' is not a key of the kind 'price'")
-    """
+    """Return what is wrong with a stream's key, "" for nothing."""
     try:
         sound = Stream.parse(key).kind == kind
     except InputError:
@@ -116,29 +112,25 @@ def not_readable(path: Path, stream: Unreadable) -> StoreError:
     )
 
 
-def _named(connection: duckdb.DuckDBPyConnection) -> list[tuple[int, Unreadable]]:
+def _named(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[int, Unreadable]]:
     rows = connection.execute(
         "SELECT stream_id, key, kind, count(*) OVER (PARTITION BY key) > 1, "  # noqa: S608 - ours
         f"count(*) OVER (PARTITION BY stream_id) > 1 FROM {DATABASE}.main.stream"
     ).fetchall()
-    found = []
     for number, key, kind, same_key, same_number in rows:
         why = "its key is there twice" if same_key else ""
         why = why or ("its number is there twice" if same_number else fault_of_key(key, kind))
         if why:
-            found.append((number, Unreadable(key, kind, why)))
-    return found
+            yield number, Unreadable(key, kind, why)
 
 
 def _version(path: Path) -> _Version:
     """Return what differs between two states of a file."""
     stats = []
     for file in own_files(path)[:2]:
-        try:
+        with contextlib.suppress(FileNotFoundError):  # the log is there at times
             stat = file.stat()
-        except FileNotFoundError:  # the log is there at times
-            continue
-        stats.append((stat.st_ino, stat.st_mtime_ns, stat.st_size))
+            stats.append((stat.st_ino, stat.st_mtime_ns, stat.st_size))
     return tuple(stats)
 
 
@@ -146,9 +138,6 @@ def published_note(store: Path) -> Path:
     """Return the path of the file beside a copy of published data that has its address.
 
     By it the copy takes no rows, however it is opened.
-
-    >>> published_note(Path("a.duckdb"))
-    PosixPath('a.duckdb.published')
     """
     return store.with_name(f"{store.name}.published")
 

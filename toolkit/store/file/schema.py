@@ -183,11 +183,7 @@ _log = logging.getLogger(__name__)
 
 
 def backup_path(path: Path, version: int) -> Path:
-    """Return a free name for the copy of a store of an older format.
-
-    >>> backup_path(Path("rail.duckdb"), 10)
-    PosixPath('rail.format-10.duckdb')
-    """
+    """Return a free name for the copy of a store of an older format."""
     numbers = itertools.chain([""], (f"-{n}" for n in itertools.count(2)))
     names = (f"{path.stem}.format-{version}{number}{path.suffix}" for number in numbers)
     return next(p for p in map(path.with_name, names) if not (p.exists() or p.is_symlink()))

@@ -20,12 +20,6 @@ from toolkit.store.file.engine import DATABASE
 from toolkit.store.ledger.streams import append, highest, read_fact
 from toolkit.tables import DATED, EDGE, EVENT, GAP, ROWS, SNAPSHOT, TIE, CoverageState, Table
 
-HISTORY_FROM = "history_from"
-"""The fact of the store: when its history begins (s, local clock). Absent where it is complete.
-
-A store that a toolkit brought from a format before 7 has it.
-"""
-
 COUNTED_STREAM = "counted_stream"
 """The view of streams as of a time with the counts of what was held: it reads all rows."""
 
@@ -124,8 +118,11 @@ def held_counts(source: Callable[[Table], str]) -> str:
 
 
 def history_from(connection: duckdb.DuckDBPyConnection) -> int | None:
-    """Read when the history begins (s, local clock), None where it is complete."""
-    found = read_fact(connection, HISTORY_FROM)
+    """Read when the history begins (s, local clock), None where it is complete.
+
+    A store that a toolkit brought from a format before 7 has a fact of it.
+    """
+    found = read_fact(connection, "history_from")
     return None if found is None else int(found)
 
 
@@ -151,11 +148,7 @@ def check_history(
 
 
 def known_ledger(as_of: int | None = None) -> dict[str, str]:
-    """Return the queries of the ledger's tables from their history: as of a time, or all of it.
-
-    >>> sorted(known_ledger())
-    ['coverage', 'edge', 'gap']
-    """
+    """Return the queries of the ledger's tables from their history: as of a time, or all of it."""
     then = "true" if as_of is None else f"committed_at <= {as_of}"
 
     def of_streams(log: str) -> str:

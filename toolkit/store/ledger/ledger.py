@@ -263,10 +263,6 @@ def settled_stretches(
     ``times`` are in order, ``declared_s`` is the interval each row declares (s, or null). A row
     lasts its interval, or ``step_s`` where the next follows sooner. Two rows are of one stretch if
     at most ``apart_s`` apart, by default 1.5 times the longer of the two.
-
-    >>> times, declared_s = pl.Series([0, 400, 500, 600, 900]), pl.Series([400, 100, 100, 100, 100])
-    >>> settled_stretches(times, declared_s, 100, None).tolist()
-    [[0, 700], [900, 1000]]
     """
     ts = times.to_numpy()
     told_s = declared_s.fill_null(step_s).clip(1, LONGEST_INTERVAL_S).to_numpy()
@@ -292,11 +288,7 @@ _WEEK_S = 7 * 86_400
 
 
 class Provisional(NamedTuple):
-    """A stretch ``[start, end)``, when it was answered first and last by the service's clock (s).
-
-    >>> Provisional(0, 60, first_served_at=100, served_at=300).checks
-    1
-    """
+    """A stretch ``[start, end)``, and the service's clock at its first and its last answer (s)."""
 
     start: int
     end: int

@@ -43,12 +43,7 @@ def numbers_of(
 
 
 def count_rows(rows: pl.DataFrame) -> pl.DataFrame:
-    """Count fresh rows by stream: rows, revisions, first_ts and last_ts.
-
-    >>> fresh = pl.DataFrame({"stream_id": [1, 1], "ts": [60, 0], "revision": [0, 1]})
-    >>> count_rows(fresh).row(0)
-    (1, 1, 1, 0, 60)
-    """
+    """Count fresh rows by stream: rows, revisions, first_ts and last_ts."""
     revised = pl.col("revision") % TIE > 0
     return rows.group_by("stream_id").agg(
         rows=(~revised).sum().cast(pl.Int64),
@@ -90,11 +85,7 @@ def note_lateness(connection: duckdb.DuckDBPyConnection, rows: pl.DataFrame) -> 
 
 
 def stamp(rows: pl.DataFrame, load_id: int, committed_at: int | None = None) -> pl.DataFrame:
-    """Add the load that brings rows, and the local clock at the commit (s), now by default.
-
-    >>> stamp(pl.DataFrame({"ts": [0]}), 7).columns
-    ['ts', 'load_id', 'committed_at']
-    """
+    """Add the load that brings rows, and the local clock at the commit (s), now by default."""
     at = int(time.time()) if committed_at is None else committed_at
     return rows.with_columns(load_id=pl.lit(load_id, pl.Int64), committed_at=pl.lit(at, pl.Int64))
 

@@ -225,12 +225,7 @@ def _failures(
 
 
 def _why(error: Exception) -> str:
-    r"""Return in one line, and without what was sent, why an object store did not do it.
-
-    >>> _why(OSError("Error performing PUT http://h/b/x in 1ms - Server returned non-2xx status "
-    ...     "code: 403 Forbidden: <?xml?>\n<Error><Code>AccessDenied</Code></Error>"))[:40]
-    '403 Forbidden, AccessDenied; check the c'
-    """
+    """Return in one line, and without what was sent, why an object store did not do it."""
     text = str(error)
     if "169.254.169.254" in text:  # where a machine at Amazon has its own
         return "no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"

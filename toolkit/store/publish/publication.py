@@ -48,10 +48,10 @@ def publications(where: str | os.PathLike[str]) -> pl.DataFrame:
     """
     place = place_of(where)
     held = place.files()
-    newest = _manifest(place, MANIFEST).sha256 if MANIFEST in held else ""
+    newest = manifest_of(place, MANIFEST).sha256 if MANIFEST in held else ""
     rows = []
     for name in filter(PINNED.fullmatch, held):
-        manifest = _manifest(place, name)
+        manifest = manifest_of(place, name)
         last_ts = max((file.last_ts for file in manifest.files), default=None)
         rows.append(
             {
@@ -91,14 +91,15 @@ def expire(place: Destination, keep_s: int, newest: str) -> int:
     kept = [name for name in pinned if name == newest or held[name].written_at >= limit]
     for name in sorted(set(pinned) - set(kept)):
         place.remove(name)
-    named = {file.name for name in kept for file in _manifest(place, name).files}
+    named = {file.name for name in kept for file in manifest_of(place, name).files}
     unnamed = [name for name in held if FILE_NAME.fullmatch(name) and name not in named]
     for name in unnamed:
         place.remove(name)
     return len(unnamed)
 
 
-def _manifest(place: Destination, name: str) -> Manifest:
+def manifest_of(place: Destination, name: str) -> Manifest:
+    """Read a manifest by its name in a place. Raises as `read_manifest`."""
     return read_manifest(place.read(name), f"{place.name}/{name}")
 
 

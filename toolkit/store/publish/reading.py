@@ -33,8 +33,8 @@ from toolkit.store.publish.destinations import (
     manifest_in,
     place_of,
 )
-from toolkit.store.publish.manifest import Manifest, PublishedFile, digest, read_manifest
-from toolkit.store.publish.publication import decoded, pinned_name
+from toolkit.store.publish.manifest import Manifest, PublishedFile, digest
+from toolkit.store.publish.publication import decoded, manifest_of, pinned_name
 from toolkit.store.reading.moment import BOOKS, GROWING
 from toolkit.store.reading.scanning import GROUP_ROWS, newest_rows, value_columns
 from toolkit.store.store import Store
@@ -88,7 +88,7 @@ def open_published(where: str | os.PathLike[str], cache: Path) -> Store:
 
 
 def _manifest(place: Destination, name: str) -> Manifest:
-    manifest = read_manifest(place.read(name), f"{place.name}/{name}")
+    manifest = manifest_of(place, name)
     if name not in (MANIFEST, pinned_name(manifest)):
         raise NotAStoreError(f"{place.name}/{name} is another publication than its name says")
     return manifest
@@ -258,8 +258,7 @@ class PublishedRows:
             raise InputError("kind", kind, list(ROWS))
         place = place_of(where)
         name = place.name if isinstance(place, Bucket) else str(Path(place.name).resolve())
-        manifest_name = manifest_in(where)
-        found = read_manifest(place.read(manifest_name), f"{place.name}/{manifest_name}")
+        found = manifest_of(place, manifest_in(where))
         window = Interval.of(window)
         wanted = None if keys is None else set(keys)
         files: dict[str, list[PublishedFile]] = {}

@@ -37,13 +37,7 @@ def frame_of(
     params: object = None,
     **frames: pl.DataFrame,
 ) -> pl.DataFrame:
-    """Run a query, which may read frames by name, and return its rows. Raises DuckDB's errors.
-
-    >>> import duckdb
-    >>> with duckdb.connect() as connection:
-    ...     frame_of(connection, "SELECT $ts AS ts", {"ts": 60}).rows()
-    [(60,)]
-    """
+    """Run a query, which may read frames by name, and return its rows. Raises DuckDB's errors."""
     for name, frame in frames.items():
         connection.register(name, frame)
     found = rows_of(connection.sql(query, params=params))
@@ -53,15 +47,7 @@ def frame_of(
 
 
 def rows_of(relation: duckdb.DuckDBPyRelation) -> pl.DataFrame:
-    """Return the rows of a relation, as `frame_of` does those of a query.
-
-    Examples
-    --------
-    >>> import duckdb
-    >>> with duckdb.connect() as connection:
-    ...     rows_of(connection.sql("SELECT 60 AS ts")).rows()
-    [(60,)]
-    """
+    """Return the rows of a relation, as `frame_of` does those of a query."""
     try:
         return pl.DataFrame(_QueryRows(relation))
     except pl.exceptions.ComputeError as error:

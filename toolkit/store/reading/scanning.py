@@ -199,30 +199,18 @@ def scan_of(store: StoreFile, asked: Asked, window: Ends, as_of: int | None) -> 
 
 
 def value_columns(kind: str) -> list[str]:
-    """Return the columns of a kind's rows that are values, without what the service sent besides.
-
-    >>> value_columns("funding")[:2]
-    ['buy_rate', 'sell_rate']
-    """
+    """Return the columns of a kind's rows that are values, without ``extra``."""
     return [each.name for each in ROWS[kind].values if each.name != "extra"]
 
 
 def doubled(rows: pl.DataFrame, *key: str) -> int:
-    """Count rows whose key equals the row before, of rows sorted by a key that no two may share.
-
-    >>> doubled(pl.DataFrame({"ts": [0, 60, 60], "revision": [0, 0, 0]}), "ts", "revision")
-    1
-    """
+    """Count rows whose key equals the row before, of rows sorted by a key that no two may share."""
     same = (pl.col(name) == pl.col(name).shift(1) for name in key)
     return int(rows.select(pl.all_horizontal(same).sum()).item())
 
 
 def newest_rows(rows: pl.DataFrame, *key: str) -> pl.DataFrame:
-    """Return the last row per key, of rows sorted by key and ``revision``.
-
-    >>> newest_rows(pl.DataFrame({"ts": [0, 0, 60], "revision": [0, 1, 0]}), "ts").rows()
-    [(0, 1), (60, 0)]
-    """
+    """Return the last row per key, of rows sorted by key and ``revision``."""
     if not (rows["revision"] > 0).any():
         return rows
     same = (pl.col(name) == pl.col(name).shift(-1) for name in key)
@@ -260,13 +248,7 @@ def _parts(condition: pl.Expr) -> list[pl.Expr]:
 
 
 def _narrowed(window: Interval, part: pl.Expr) -> Interval:
-    """Return the part of a window in which a condition can hold, the window where that is unclear.
-
-    >>> _narrowed(Interval(0, 100), pl.col("ts") >= 60)
-    Interval(start=60, end=100)
-    >>> _narrowed(Interval(0, 100), pl.col("ts").is_between(60, 80, closed="left"))
-    Interval(start=60, end=80)
-    """
+    """Return the part of a window in which a condition can hold, all of it if that is unclear."""
     terms = part.meta.pop()[::-1]
     values = [term for term in terms if term.meta.is_literal()]
     numbers = [pl.select(value).item() for value in values]

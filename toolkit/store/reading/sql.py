@@ -51,13 +51,6 @@ def held_rows_of(relation: duckdb.DuckDBPyRelation) -> pl.DataFrame:
     """Return the rows of a relation in types that polars has.
 
     Raises what DuckDB raises, `duckdb.NotSupportedError` for values that no type has.
-
-    Examples
-    --------
-    >>> import duckdb
-    >>> with duckdb.connect() as connection:
-    ...     held_rows_of(connection.sql("SELECT INTERVAL 3 HOURS AS a, INTERVAL 3 MONTHS")).rows()
-    [(datetime.timedelta(seconds=10800), '3 months')]
     """
     names, kinds = relation.columns, relation.types
     if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:

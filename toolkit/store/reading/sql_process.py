@@ -233,11 +233,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def drafts_end(process: int) -> str:
-    """Return the end of the name of the folder, beside a store, for what does not fit in memory.
-
-    >>> drafts_end(17)
-    '.sql-17.tmp'
-    """
+    """Return the end of the name of the folder, beside a store, for what does not fit in memory."""
     return f".sql-{process}.tmp"
 
 

@@ -33,11 +33,7 @@ class SqlView:
     query: str
 
     def sql(self, *, at: str = "") -> str:
-        """Return the query over the tables that are at ``at``.
-
-        >>> next(view for view in VIEWS if view.name == "prices").sql()[:41]
-        'SELECT key AS trajectory, make_timestamp('
-        """
+        """Return the query over the tables that are at ``at``."""
         return self.query.format(at=at)
 
 

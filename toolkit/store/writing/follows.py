@@ -42,11 +42,7 @@ class RunningFollow(NamedTuple):
 
 
 def follow_mark(path: Path, number: int = 0) -> Path:
-    """Return the file that a follow of a store keeps locked. Each of several has its own number.
-
-    >>> follow_mark(Path("data/rail.duckdb"))
-    PosixPath('data/.rail.duckdb.follow-0')
-    """
+    """Return the file that a follow of a store keeps locked. Each of several has its own number."""
     return path.with_name(f".{path.name}.follow-{number}")
 
 
@@ -55,9 +51,6 @@ def running_follow(path: Path) -> RunningFollow | None:
 
     Of several it is the one that evaluated rules last. A follow on another machine counts if the
     file system passes locks on.
-
-    >>> running_follow(Path("nowhere.duckdb")) is None
-    True
     """
     try:
         names = {each.name for each in path.parent.iterdir()}
@@ -84,10 +77,6 @@ def _running(mark: Path) -> RunningFollow | None:
     return None
 
 
-def _is_at(mark: Path, file: int) -> bool:
-    return os.path.samestat(mark.stat(), os.fstat(file))
-
-
 @dataclass(slots=True)
 class FollowMark:
     """The mark of one follow of a store, locked for as long as the block lasts.
@@ -111,7 +100,7 @@ class FollowMark:
         mark = follow_mark(self.path, number)
         file = open_own(mark)
         try:  # it is another follow's, or looked at just now, or its follow just removed it
-            taken = locked(file) and _is_at(mark, file)
+            taken = locked(file) and os.path.samestat(mark.stat(), os.fstat(file))
         except FileNotFoundError:
             taken = False
         except OSError:  # there are no locks
@@ -180,8 +169,7 @@ class Lease:
 
     def take(self) -> str | None:
         """Take or renew it. Return None, or who else holds it."""
-        content = self._read()
-        held = None if content is None else _read(content, self.where)
+        content, held = self._read()
         free = held is None or held.number == self.number
         now = time.time()
         if held is not None and not free and now < held.until + self.length_s / 10:
@@ -199,23 +187,23 @@ class Lease:
 
     def release(self) -> None:
         """Give it back, if it is still held."""
-        content = self._read()
-        if content is not None and _read(content, self.where).number == self.number:
+        content, held = self._read()
+        if held is not None and held.number == self.number:
             gone = LeaseFile(self.holder, "", 0.0)
             self._place.exchange(self._name, content, msgspec.json.encode(gone))
         self._until = 0.0
 
-    def _read(self) -> bytes | None:
+    def _read(self) -> tuple[bytes | None, LeaseFile | None]:
+        """Return the file's bytes and what they say, None without a file."""
         if self._name not in self._place.files():
-            return None
-        return self._place.read(self._name)
-
-
-def _read(content: bytes, where: str) -> LeaseFile:
-    try:
-        return msgspec.json.decode(content, type=LeaseFile)
-    except msgspec.MsgspecError:
-        raise StoreError(f"{where} is not a lease; name another file", path=where) from None
+            return None, None
+        content = self._place.read(self._name)
+        try:
+            return content, msgspec.json.decode(content, type=LeaseFile)
+        except msgspec.MsgspecError:
+            raise StoreError(
+                f"{self.where} is not a lease; name another file", path=self.where
+            ) from None
 
 
 @contextlib.contextmanager

@@ -60,12 +60,7 @@ def values_of(family: Family) -> pl.Expr:
 
 
 def identity(family: Family, key: tuple[str, ...]) -> pl.Expr:
-    """Build the expression of what identifies a row among those of its time, as text.
-
-    >>> row = {"price": [1.0], "mark_price": [None], "volume": [None], "extra": ['{"seq":7}']}
-    >>> pl.DataFrame(row).select(identity(Family.PRICE, ("ts", "seq"))).item()
-    '{"seq":"7"}'
-    """
+    """Build the expression of what identifies a row among those of its time, as text."""
     if not key:
         return values_of(family)
     columns = {column.name for column in SERIES[family].values}

@@ -105,11 +105,7 @@ def packed_page(page: KeptPage) -> bytes:
 
 
 def pages_path(store: Path) -> Path:
-    """Return where the pages of a store are.
-
-    >>> pages_path(Path("data/rail.duckdb"))
-    PosixPath('data/rail.duckdb.pages')
-    """
+    """Return where the pages of a store are."""
     return store.with_name(f"{store.name}.pages")
 
 
