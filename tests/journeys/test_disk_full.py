@@ -1,4 +1,4 @@
-"""A disk that fills up at any moment of a load, a follow, a publication or a compaction.
+"""A disk that fills up at any moment of a load, a follow or a publication.
 
 One line says so, what was there is whole, and the next run equals one that was never disturbed.
 
@@ -22,7 +22,7 @@ import pytest
 
 from toolkit.market import format_ts
 from toolkit.store import Store
-from toolkit.store.file.maintenance import compact, verify
+from toolkit.store.file.maintenance import verify
 from toolkit.store.publish import import_store, publish
 from toolkit.store.writing.pages import pages_path
 from toolkit.store.writing.remap import remap
@@ -132,19 +132,3 @@ def test_a_publication_that_finds_the_disk_full_leaves_the_last_one_until_the_ne
         check_same(content(whole), content(made))
         assert verify(made) == []
         assert publish(whole, where).uploaded_bytes == 0
-
-
-def test_a_compaction_that_finds_the_disk_full_leaves_the_store_as_it_was(
-    commands: Commands, whole: Store, tmp_path: Path
-) -> None:
-    store = Store(tmp_path / "rail.duckdb")
-    store.path.write_bytes(whole.path.read_bytes())
-    wanted = content(store)
-    size = compact(store).after_bytes
-    for room in rooms(size, 20_261_132):
-        commands.fill("store", "compact", "--store", store.path, room=room)
-        check_same(wanted, content(store))
-        assert list(tmp_path.iterdir()) == [store.path]
-    commands.finish("store", "compact", "--store", store.path)
-    check_same(wanted, content(store))
-    assert verify(store) == []

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks._walks import START, key
 from toolkit.cluster.task import Software, Task, packed
-from toolkit.errors import ClusterError, InputError
+from toolkit.errors import ClusterError
 from toolkit.statistics import spread
 from toolkit.store.publish import PublishedRows
 
@@ -53,9 +53,3 @@ def test_a_worker_of_other_software_is_refused(archive: Path) -> None:
     other = Task(one.part, one.functions, one.software._replace(polars="1.0"), one.key)
     with pytest.raises(ClusterError, match=r"has polars \S+, the caller 1\.0; install the same"):
         other.run()
-
-
-def test_a_function_without_a_module_is_refused() -> None:
-    for function in (lambda rows: rows, partial(lambda rows: rows)):
-        with pytest.raises(InputError, match="functions of a module that the workers can import"):
-            packed([function])

@@ -12,7 +12,7 @@ import pytest
 import toolkit as tk
 from toolkit.errors import InputError, UnknownTrajectoryError
 from toolkit.market import Family, Trajectory
-from toolkit.series import FundingSeries, PriceSeries, SpreadSeries, own_series, pair_series
+from toolkit.series import FundingSeries, PriceSeries, own_series, pair_series
 from toolkit.statistics.fees import FeeModel
 from toolkit.store import Store
 from toolkit.store.file.maintenance import verify
@@ -87,13 +87,7 @@ def test_what_is_no_number_is_null_and_counts_as_no_observation() -> None:
     assert mine.summary()["n"][0] == 7
 
 
-def test_spreads_and_funding_of_ones_own_have_the_statistics_of_the_service_s() -> None:
-    spread = own_series(
-        rows(buy_price=PRICES, sell_price=[1.01 * each for each in PRICES]),
-        "BTC_USD:VENDOR.spot:OTHER.spot",
-    )
-    assert isinstance(spread, SpreadSeries)
-    assert spread.summary()["spread_mean_log_bps"][0] == pytest.approx(99.5033085)
+def test_funding_of_ones_own_has_the_statistics_of_the_service_s() -> None:
     settled = pl.DataFrame(
         {
             "ts": [START + 28_800 * k for k in range(10)],
@@ -105,18 +99,6 @@ def test_spreads_and_funding_of_ones_own_have_the_statistics_of_the_service_s() 
     funding = own_series(settled, "funding/BTC_USD:VENDOR.spot:OTHER.futures")
     assert isinstance(funding, FundingSeries)
     assert funding.summary()["funding_bps"][0] == pytest.approx(10 * 1.0)
-
-
-def test_a_clock_that_is_late_is_found_by_a_pair_with_what_is_stored() -> None:
-    wave = [100.0 + (37 * k * k) % 101 / 10 for k in range(500)]
-    ts = list(range(START, START + 30_000, 60))
-    stored = own_series(pl.DataFrame({"ts": ts, "price": wave}), "BTC_USD:COINBASE.spot")
-    late = pl.DataFrame({"ts": [each + 60 for each in ts], "price": wave})
-    found = pair_series(own_series(late, KEY), stored).lead_lag()
-    assert found["peak_lag_s"][0] == -60
-    assert found["peak_correlation"][0] == pytest.approx(1.0)
-    mended = pair_series(own_series(late, KEY, stamped="end"), stored).lead_lag()
-    assert mended["peak_lag_s"][0] == 0
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,12 @@ import pytest
 
 from tests.dated import date_load
 from tests.empty_store import empty_store
-from toolkit.client import Client
 from toolkit.errors import EmptyWindowError, InputError, UnknownTrajectoryError
 from toolkit.intervals import Interval
-from toolkit.market import Source, Trajectory
+from toolkit.market import Family, Source, Trajectory
 from toolkit.series.reading import read_series
-from toolkit.service import Clock, Config, Simulated, running
-from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
+from toolkit.store import Batch, Edge, LoadOrigin, StoreWriter
+from toolkit.tables import SERIES
 from toolkit.workspace import Workspace
 
 from .conftest import NOW, PAIR, PRICE, WINDOW
@@ -48,40 +47,18 @@ def test_a_log_that_was_never_asked_for_is_not_an_empty_one(rail: Workspace) -> 
         rail.events("splash")
 
 
-@pytest.mark.slow
-def test_rows_are_those_that_were_known_as_of_a_time(tmp_path: Path) -> None:
-    store = Store(tmp_path / "rail.duckdb")
-    before = int(time.time()) - 5
-    config = Config(Simulated(7), port=0, clock=Clock(fixed_at=NOW), quota=10**6)
-    with running(config) as service, Workspace(Client(service.base_url, "demo-pro"), store) as rail:
-        rail.sync([PRICE, "events/splash"], WINDOW[0], WINDOW[0] + 3_600, progress=False)
-        between = int(time.time())
-        while int(time.time()) == between:
-            time.sleep(0.05)
-        rail.sync([PRICE, "events/splash"], *WINDOW, progress=False)
-
-        then, now = rail.as_of(between), rail
-        assert len(then.prices(PRICE, *WINDOW)) == 60 < len(now.prices(PRICE, *WINDOW))
-        assert len(then.events("splash", *WINDOW)) <= len(now.events("splash", *WINDOW))
-        assert "as of" in repr(then.prices(PRICE, *WINDOW))
-        with pytest.raises(EmptyWindowError, match=r"held nothing as of .*the first load began"):
-            rail.as_of(before).prices(PRICE)
-        with pytest.raises(InputError, match="as_of"):
-            then.sync(PRICE)
-        assert then.prices(PRICE, *WINDOW).origin.notes == ()
-        assert then.prices(PRICE).window.end < now.prices(PRICE).window.end
-        gaps = [r.prices(PRICE, *WINDOW).gaps() for r in (then, now)]
-        assert [each["state"].to_list() for each in gaps] == [["not yet known"]] * 2
-        # the last two minutes may still change
-        assert [each["length_s"].item() for each in gaps] == [5 * 3_600, 120]
-        shares = [r.events("splash", *WINDOW).coverage()["coverage"].item() for r in (then, now)]
-        assert shares[0] < 0.2
-        assert shares[1] > 0.9
-        shares = [r.status().filter(stream=PRICE)["rows"].item() for r in (then, now)]
-        assert shares[0] == 60 < shares[1]
-        assert then.sql("from prices").height == 60
-        with pytest.raises(InputError, match="a store is published as it is"):
-            then.publish(tmp_path)
+def test_a_workspace_as_of_a_time_says_so_takes_no_rows_and_is_not_published(
+    rail: Workspace, tmp_path: Path
+) -> None:
+    then = rail.as_of(int(time.time()))
+    series = then.prices(PRICE, *WINDOW)
+    assert "as of" in repr(series)
+    assert series.origin.notes == ()
+    assert then.sql("from prices").height == rail.sql("from prices").height
+    with pytest.raises(InputError, match="as_of"):
+        then.sync(PRICE)
+    with pytest.raises(InputError, match="a store is published as it is"):
+        then.publish(tmp_path)
 
 
 def test_a_load_from_before_commits_were_dated_that_went_on_is_named_on_the_series(
@@ -90,14 +67,9 @@ def test_a_load_from_before_commits_were_dated_that_went_on_is_named_on_the_seri
     writer = StoreWriter(empty_store(tmp_path / "rail.duckdb", Source("replay", "example")))
     load_id = writer.start_load(LoadOrigin("http://h", NOW, None, "0"))
     batch, trajectory = Batch(), Trajectory.parse(PRICE)
-    row = {"ts": [0], "price": [1.0], "mark_price": [None], "volume": [None], "extra": [None]}
-    types = {
-        "price": pl.Float64,
-        "mark_price": pl.Float64,
-        "volume": pl.Float64,
-        "extra": pl.String,
-    }
-    rows = pl.DataFrame(row, schema={"ts": pl.Int64, **types})
+    kinds = SERIES[Family.PRICE].schema
+    schema = {name: kinds[name] for name in ("ts", "price", "mark_price", "volume", "extra")}
+    rows = pl.DataFrame([(0, 1.0, None, None, None)], schema, orient="row")
     batch.add(trajectory, rows, Interval(0, 60), Edge(NOW, step_s=60))
     writer.commit(load_id, batch)
     date_load(writer.store, load_id, NOW)

@@ -77,15 +77,6 @@ def test_what_was_asked_and_never_answered_has_no_edge(store: Store) -> None:
             store.coverage(stream, Interval(0, 600))
 
 
-def test_a_log_holds_all_that_it_was_answered_for(store: Store) -> None:
-    polled(store, 1_000_000, LOGS)
-    assert store.coverage(LOGS[0], Interval(999_000, 1_000_000)).rows() == [
-        (999_000, 999_880, "missing"),
-        (999_880, 999_940, "held"),
-        (999_940, 1_000_000, "not yet known"),
-    ]
-
-
 def test_a_log_is_unrecoverable_before_the_archive_and_missing_where_it_was_not_asked(
     store: Store,
 ) -> None:
@@ -182,11 +173,6 @@ def test_a_gap_is_open_then_ended_and_stays_one_row(store: Store) -> None:
     ]
 
 
-def test_a_gap_of_a_trajectory_names_it(store: Store) -> None:
-    lost(store, Gap(1, KEY, 100, 160, "silent for 600 s"))
-    assert store.gaps()["stream"].to_list() == [KEY.key]
-
-
 def test_only_answers_for_all_of_a_gap_repair_it_whichever_loads_gave_them(store: Store) -> None:
     lost(store, Gap(1, SPREADS, 100, 160, "x"), Gap(2, SPREADS, 500, 600, "y"))
     answered(store, 90, 130)
@@ -228,9 +214,3 @@ def test_each_of_many_gaps_is_settled_by_the_answers_for_its_own_trajectory(stor
         (keys[2].key, "open", None),
         (keys[3].key, "repaired", load_id),
     ]
-
-
-def test_answers_for_another_stream_repair_nothing(store: Store) -> None:
-    lost(store, Gap(1, EventLog(EventFamily.SPLASH), 100, 160, "x"), Gap(2, KEY, 100, 160, "x"))
-    answered(store, 0, 1_000)
-    assert statuses(store) == [GapStatus.OPEN] * 2

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -94,7 +95,8 @@ def in_full(known: Ledger) -> tuple[object, ...]:
 def answers(store: Store, as_of: int | None = None) -> list[list[tuple[object, ...]]]:
     """All rows, documents and answers that can be read as of a time."""
     with store.reading():
-        known = store.catalogue(as_of=as_of).filter(kind="price")["stream"]
+        kinds = pl.col("kind").is_in(["price", "snapshot-spread"])
+        known = store.catalogue(as_of=as_of).filter(kinds)["stream"]
         frames = [
             *(store.series(key, as_of=as_of, ties=ties) for key in known for ties in (False, True)),
             store.scan("price", as_of=as_of).collect(),

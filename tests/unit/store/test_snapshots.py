@@ -10,7 +10,6 @@ import duckdb
 import msgspec
 import pytest
 
-from tests.dated import date_load
 from toolkit.errors import InputError, UnknownTrajectoryError
 from toolkit.intervals import Interval
 from toolkit.market import SnapshotKind, SnapshotLog, Stream
@@ -109,16 +108,6 @@ def test_of_two_answers_of_one_second_both_are_kept_and_the_later_one_is_read(
     assert kept["load_id"].to_list() == loads
     assert [json.loads(each) for each in kept["document"]] == answers
     assert store.polls("spread").rows() == [(60, None)]
-
-
-def test_rows_and_polls_are_read_as_of_a_load(store: Store, poll) -> None:
-    for at in (60, 90):
-        load_id = poll(at, {"items": [spread(pct=at)]})
-        date_load(store, load_id, 1000 + at)
-    assert store.series(PAIR, as_of=1060)["ts"].to_list() == [60]
-    assert store.polls("spread", as_of=1060)["ts"].to_list() == [60]
-    assert store.snapshots("spread", as_of=1060)["served_at"].to_list() == [60]
-    assert store.series(PAIR, as_of=1090)["ts"].to_list() == [60, 90]
 
 
 def test_a_period_that_was_set_is_the_step_and_else_the_commonest_spacing(
