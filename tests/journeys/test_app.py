@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import time
 from pathlib import Path
+from urllib.parse import quote_plus
 
 import pytest
 
-from tests.listening import free_port
 from toolkit.dashboard.link import PAGES
 
 from .conftest import RAIL
@@ -42,6 +41,10 @@ def test_every_page_says_whose_data_it_shows_from_any_folder_until_a_signal(fold
     with app_over(STORE, folder) as app:
         assert b"<title>" in app.get("/")
         assert app.get("/_stcore/health") == b"ok"
+        key = "BTC_USDT:AURORA.spot:CORONA.futures"
+        argv = [RAIL, "open", key, "--store", STORE, "--no-browser"]
+        done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=True)
+        assert done.stdout == f"{app.address}/trajectory?trajectory={quote_plus(key)}\n"
         for name in PAGES:
             shown = app.page(name)
             assert faults(shown) == [], name
@@ -68,35 +71,6 @@ def test_pages_are_served_from_a_publication_until_a_ctrl_c(folder: Path, tmp_pa
             assert "rail_rows" in ours or properties(shown, "plotly_chart"), name
         assert "archive/manifests/" in app.output.read_text()
         assert_ends(app, signal.SIGINT, 0, as_terminal=True)
-
-
-def test_open_shows_a_page_in_the_dashboard_that_runs_and_else_starts_one(
-    folder: Path, tmp_path: Path
-) -> None:
-    stub, asked = tmp_path / "browser", tmp_path / "asked"
-    stub.write_text(f'#!/bin/sh\nprintf "%s" "$1" > {asked}\n')
-    stub.chmod(0o755)
-    open_page = [RAIL, "open", "BTC_USDT:AURORA.spot:CORONA.futures", "--store", STORE]
-    page = "trajectory?trajectory=BTC_USDT%3AAURORA.spot%3ACORONA.futures"
-    with app_over(STORE, folder) as app:
-        done = subprocess.run(
-            [*open_page, "--no-browser"], cwd=folder, capture_output=True, text=True, check=True
-        )
-        assert done.stdout == f"{app.address}/{page}\n"
-        app.page("overview")
-        assert_ends(app, signal.SIGINT, 0)
-    port = free_port()
-    environment = os.environ | {"BROWSER": f"{stub} %s"}
-    started = subprocess.Popen([*open_page, "--port", str(port)], cwd=folder, env=environment)
-    try:
-        until = time.monotonic() + 60
-        while not asked.exists() or not asked.read_text():
-            assert time.monotonic() < until, "no browser was opened"
-            time.sleep(0.1)
-        assert asked.read_text() == f"http://127.0.0.1:{port}/{page}"
-    finally:
-        started.send_signal(signal.SIGINT)
-        assert started.wait(30) == 0
 
 
 def test_a_command_that_is_killed_takes_its_dashboard_along(folder: Path) -> None:

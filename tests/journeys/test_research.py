@@ -13,6 +13,7 @@ import pytest
 
 from toolkit.client import Client
 from toolkit.service import Clock, Config, Replay, Simulated, running
+from toolkit.statistics.events import audit
 from toolkit.statistics.fees.fee_table import example_text
 from toolkit.store import Store
 from toolkit.workspace import Workspace
@@ -217,6 +218,23 @@ def test_a_vendors_csv_stamped_at_the_bars_end_is_found_one_step_late(
 def test_real_bars_stamped_at_their_end_are_found_one_step_late(march: str, tmp_path: Path) -> None:
     found = research.vendor_shift(march, SOLD, vendor_file(march, BOUGHT, tmp_path))
     assert found.select("clock_shift", "clock_shift_steps").row(0) == (True, 1)
+
+
+def test_all_events_of_march_2023_are_in_the_rows_and_an_expired_one_opens_no_second_time(
+    real_data: Path, tmp_path: Path
+) -> None:
+    source = Replay.read(real_data, datasets=["iaqf_dhruvk1432", "iaqf_prashanth", "iaqf_cl8550"])
+    path, window = tmp_path / "march.duckdb", ("2023-03-01", "2023-03-22")
+    loaded(source, 1_679_443_200, path, ["events/spread"], *window)
+    rail = Workspace(lambda _: None, Store(path))
+    log = rail.events("spread")
+    loaded(source, 1_679_443_200, path, log.detections()["trajectory"].unique().to_list(), *window)
+    listed = log.audited(rail.around(log, margin_s=0), enter_bps=100, leave_bps=50)
+    row = audit(listed).row(0, named=True)
+    assert (row["n_events_judged"], row["precision"]) == (97, 1)
+    assert (row["n_episodes_judged"], row["n_seen"]) == (154, 113)
+    missed = listed.filter(audit_reason="missed")
+    assert missed["trajectory"].str.starts_with("BTC_EUR").all()
 
 
 @pytest.mark.parametrize("task", TASKS)

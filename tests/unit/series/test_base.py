@@ -81,14 +81,10 @@ def test_the_window_of_all_that_is_known_is_the_one_that_was_asked_for(rail: Wor
     assert rail.funding(RATES).window == (settled.min() - 8 * 3_600, settled.max())
 
 
-def test_the_frame_can_be_had_lazily_and_as_arrow(rail: Workspace) -> None:
-    series = rail.spread(PAIR)
+def test_the_frame_can_be_had_lazily_as_arrow_and_as_pandas_in_a_zone(rail: Workspace) -> None:
+    series = rail.prices(PRICE)
     assert_frame_equal(series.lazy().collect(), series.df)
     assert series.arrow().num_rows == len(series)
-
-
-def test_pandas_has_the_time_as_its_index_in_the_zone_asked_for(rail: Workspace) -> None:
-    series = rail.prices(PRICE)
     frame = series.pandas("Asia/Tokyo")
     assert str(frame.index.tz) == "Asia/Tokyo"
     assert frame.index[0].timestamp() == series.df["ts"][0]

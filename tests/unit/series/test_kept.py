@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import math
-import random
 from collections.abc import Iterator
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -17,8 +14,8 @@ from toolkit.intervals import Interval
 from toolkit.loader import sync
 from toolkit.market import SnapshotLog, SnapshotTrajectory
 from toolkit.series import RateSeries, SpreadSeries
-from toolkit.service import Config, Replay, Simulated, running
-from toolkit.store import Batch, Edge, LoadOrigin, Snapshot, Store, StoreWriter
+from toolkit.service import Config, Simulated, running
+from toolkit.store import Store
 from toolkit.workspace import Workspace
 
 NOW = 1_793_750_400  # 2026-11-04 00:00 UTC
@@ -151,42 +148,3 @@ def test_a_window_without_a_poll_or_a_pair_that_was_never_shown_is_an_error(
         rail.spread("snapshot-spread/BTC_USDT:NOWHERE.spot:AURORA.spot")
     with pytest.raises(InputError, match=r"rail\.funding"):
         rail.spread(keys(rail, "snapshot-funding")[0])
-
-
-def test_a_known_process_is_measured_as_it_is(tmp_path: Path) -> None:
-    """An AR(1) around 80 bps, which a service's dashboard shows minute by minute."""
-    draw, level, path = random.Random(5), 0.0, []
-    for _ in range(120):
-        level = 0.8 * level + draw.gauss(0, 3)
-        path.append(80 + level)
-    minutes = [NOW + 60 * i for i in range(120)]
-    legs = {"AURORA": [100.0] * 120, "BOREAS": [100 * math.exp(bps / 1e4) for bps in path]}
-    prices = pl.concat(
-        pl.DataFrame({"ts": minutes, "price": of_leg}).with_columns(
-            symbol=pl.lit("BTC_USDT"),
-            exchange=pl.lit(exchange),
-            market=pl.lit("spot"),
-            interval_s=pl.lit(60),
-            dataset=pl.lit("known"),
-        )
-        for exchange, of_leg in legs.items()
-    )
-    prices.write_parquet(tmp_path / "known.parquet")
-    source, clock = Replay.read(tmp_path / "known.parquet"), SetClock(moments=[NOW])
-    store, batch, log = Store(tmp_path / "rail.duckdb"), Batch(), SnapshotLog.named("spread")
-    config = Config(source, port=0, clock=clock, quota=10**6)
-    with running(config) as service, Client(service.base_url, "demo-pro") as client:
-        for minute in minutes:
-            clock.moments.append(minute + 60)
-            batch.add_snapshot(
-                Snapshot(log, minute + 60, client.snapshot("spread"), 60), Edge(minute + 60)
-            )
-        writer = StoreWriter(store)
-        writer.bind(client.profile().source)
-        writer.commit(writer.start_load(LoadOrigin(service.base_url, NOW, None, "0")), batch)
-        series = Workspace(client, store).spread("snapshot-spread/BTC_USDT:AURORA.spot:BOREAS.spot")
-    assert series.df["spread_log_bps"].to_list() == pytest.approx(path)
-    row = series.summary().row(0, named=True)
-    assert (row["n"], row["coverage"], row["not_tracked"]) == (120, 1.0, 0)
-    assert row["spread_mean_log_bps"] == pytest.approx(80, abs=4 * 5 * math.sqrt(9 / 120))
-    assert row["spread_std_log_bps"] == pytest.approx(3 / math.sqrt(1 - 0.64), rel=0.5)

@@ -17,12 +17,9 @@ from toolkit.store.writing.alerts import (
     FOUND,
     AlertRecord,
     claim,
-    give_up,
     known_ids,
     read_alerts,
-    resume_deliveries,
     settle,
-    waiting_deliveries,
 )
 from toolkit.tables import AlertOutcome
 
@@ -89,25 +86,6 @@ def test_a_delivery_is_claimed_once_and_its_outcome_kept(writer: StoreWriter) ->
     history = read_alerts(writer.store)
     assert history["delivery"].to_list() == ["chat waiting, webhook failed"]
     assert history["reason"].to_list() == ["status 500"]
-
-
-def test_what_was_being_sent_when_a_process_ended_is_sent_again_where_a_repeat_is_known(
-    writer: StoreWriter,
-) -> None:
-    recorded(writer, ("a", "opened", 1), ("b", "opened", 2), late=("alert_b_opened_2",))
-    for channel in ("webhook", "chat"):
-        assert claim(writer, "alert_a_opened_1", channel)
-    resume_deliveries(writer, ["webhook"])
-    assert read_alerts(writer.store)["delivery"].to_list() == [
-        "chat late, webhook late",
-        "chat unknown, webhook waiting",
-    ]
-    left = waiting_deliveries(writer.store, "webhook")
-    assert left.select("alert_id", "attempts").rows() == [("alert_a_opened_1", 0)]
-    give_up(writer, [*left["alert_id"], "alert_b_opened_2"], "webhook", "waited")
-    history = read_alerts(writer.store)
-    assert history["delivery"][1] == "chat unknown, webhook late"
-    assert history["reason"].to_list() == [None, "waited"]
 
 
 def test_changes_are_recorded_with_the_rows_they_follow_from_or_not_at_all(

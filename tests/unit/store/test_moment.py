@@ -12,17 +12,11 @@ from toolkit.market import Family, Source
 from toolkit.store import Store, StoreWriter
 from toolkit.store.reading import moment as moments
 from toolkit.store.reading.moment import BOOKS, GROWING, RowRange, StoreState, row_order
-from toolkit.tables import SERIES, TABLES, Field, Table
+from toolkit.tables import SERIES, Field, Table
 
 from .conftest import FIRST, JANUARY, everything, minutes
 
 PRICE = SERIES[Family.PRICE]
-
-
-def test_each_table_is_bookkeeping_or_grows() -> None:
-    assert {*BOOKS, *GROWING} == set(TABLES)
-    for table in GROWING:
-        assert moments.time_column(table) in table.names
 
 
 @pytest.mark.parametrize("unit", ["month", "day"])

@@ -23,7 +23,6 @@ from toolkit.market import EventFamily, EventLog, SnapshotLog
 from toolkit.statistics.spread import with_spread
 from toolkit.store import Batch, Edge, Snapshot, Store, StoreWriter
 from toolkit.store.reading.views import VIEWS
-from toolkit.tables import TABLES
 from toolkit.wire.event_log import document_frame
 
 from .conftest import ORIGIN, SOURCE, committing
@@ -107,10 +106,6 @@ def test_the_examples_of_the_page_of_the_store_run(filled: Store) -> None:
     exec(f"{first}\nseconds = {second}\nfound = dict(seconds.fetchall())", names)
     assert sum(names["found"].values()) == 3 * 86_400
     assert names["found"]["held"] == 120
-
-
-def test_no_view_has_the_name_of_a_table() -> None:
-    assert not {view.name for view in VIEWS} & {table.name for table in TABLES}
 
 
 def test_another_program_reads_each_view_in_utc_whatever_its_zone(filled: Store) -> None:

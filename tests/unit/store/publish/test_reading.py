@@ -140,19 +140,21 @@ def test_parts_have_the_rows_of_the_groups_of_a_store(
         assert found.schema == wanted.schema
 
 
-def test_keys_and_months_are_those_that_are_asked_for(full: Store, tmp_path: Path) -> None:
-    publish(full, tmp_path / "archive")
-    (part,) = PublishedRows.of(str(tmp_path / "archive"), "price", (FEBRUARY, 2**34), [FIRST]).parts
+def test_parts_are_of_the_keys_and_months_asked_for_and_refuse_files_that_were_changed(
+    full: Store, tmp_path: Path
+) -> None:
+    address = publish(full, tmp_path / "archive").address
+    place = str(tmp_path / "archive")
+    (part,) = PublishedRows.of(place, "price", (FEBRUARY, 2**34), [FIRST]).parts
     assert part.keys == [FIRST]
     assert [file.month for _, files in part.streams for file in files] == ["2026-02"]
-    (empty,) = PublishedRows.of(str(tmp_path / "archive"), "price", EVER, ["Z_Z:X.spot"]).parts
-    assert empty.read().is_empty()
     assert [one.keys for one in part.each()] == [[FIRST]]
-
-
-def test_a_file_that_is_not_the_one_published_is_refused(full: Store, tmp_path: Path) -> None:
-    publish(full, tmp_path / "archive")
-    rows = PublishedRows.of(str(tmp_path / "archive"), "price", EVER)
+    (empty,) = PublishedRows.of(place, "price", EVER, ["Z_Z:X.spot"]).parts
+    assert empty.read().is_empty()
+    rows = PublishedRows.of(place, "price", EVER)
+    assert rows.address == address
+    with pytest.raises(InputError, match="kind: 'event'"):
+        PublishedRows.of(address, "event", EVER)
     file = next((tmp_path / "archive" / "price").iterdir())
     file.write_bytes(file.read_bytes()[:-1] + b"x")
     with pytest.raises(StoreError, match="is damaged"):
@@ -160,10 +162,3 @@ def test_a_file_that_is_not_the_one_published_is_refused(full: Store, tmp_path: 
     file.unlink()
     with pytest.raises(StoreError, match="is missing"):
         [part.read() for part in rows.parts]
-
-
-def test_the_address_is_that_of_the_publication(full: Store, tmp_path: Path) -> None:
-    address = publish(full, tmp_path / "archive").address
-    assert PublishedRows.of(str(tmp_path / "archive"), "price", EVER).address == address
-    with pytest.raises(InputError, match="kind: 'event'"):
-        PublishedRows.of(address, "event", EVER)
