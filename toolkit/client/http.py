@@ -37,12 +37,13 @@ import polars as pl
 from toolkit.client.contact import Alone, Contact, ContactOptions, Flow, history_frame
 from toolkit.client.transport import (
     FAILURES,
+    LIMITS,
     Connections,
     Deadline,
-    async_transport,
     check_open,
     named,
     options_of,
+    tls,
 )
 from toolkit.ending import outside
 from toolkit.errors import ServiceError
@@ -376,7 +377,8 @@ class AsyncClient(_Asks):
         super().__init__(base_url, api_key, **options)
         self._sleep = sleep
         self._discovery = asyncio.Lock()
-        self._http = httpx.AsyncClient(**options_of(self), transport=async_transport(self.proxy))
+        transport = httpx.AsyncHTTPTransport(verify=tls(), limits=LIMITS, proxy=self.proxy)
+        self._http = httpx.AsyncClient(**options_of(self), transport=transport)
 
     async def __aenter__(self) -> Self:
         return self

@@ -248,8 +248,3 @@ def post(url: str, headers: Mapping[str, str], body: bytes, *, within_s: float) 
             return answer.status
     except (*FAILURES, OSError) as error:
         raise UnreachableError(f"no answer: {type(error).__name__}") from None
-
-
-def async_transport(proxy: str | None) -> httpx.AsyncHTTPTransport:
-    """Return connections of tasks."""
-    return httpx.AsyncHTTPTransport(verify=tls(), limits=LIMITS, proxy=proxy)

@@ -185,8 +185,6 @@ def http_date_ts(text: str | None) -> int | None:
 
     >>> http_date_ts("Wed, 22 Mar 2023 00:00:00 GMT")
     1679443200
-    >>> http_date_ts("soon") is None
-    True
     """
     if not text:
         return None
@@ -204,10 +202,6 @@ def retry_after_s(answer: Response) -> float | None:
 
     >>> retry_after_s(Response(429, {"retry-after": "3"}, b""))
     3.0
-    >>> dated = {"retry-after": "Wed, 22 Mar 2023 00:00:09 GMT",
-    ...          "date": "Wed, 22 Mar 2023 00:00:00 GMT"}
-    >>> retry_after_s(Response(503, dated, b""))
-    9.0
     """
     text = answer.headers.get("retry-after", "").strip()
     if text.isascii() and text.isdigit():

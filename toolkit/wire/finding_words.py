@@ -62,8 +62,6 @@ def explained(findings: Iterable[Mapping[str, Any]]) -> list[str]:
     ...          "says": "in 3 of 9 rows", "times": 2}
     >>> explained([found])
     ['a field is not there; its column is null (field_missing, 2 times); first: ...']
-    >>> explained([found])[0].partition("; profile: ")[2]
-    '[history.price] fields.volume = { wire = "...", unit = "..." }'
     """
     kinds: dict[str, list[Mapping[str, Any]]] = {}
     for each in findings:

@@ -147,11 +147,9 @@ def check_needed(route: HistoryRoute, frame: pl.DataFrame, answer: Response) -> 
     >>> route = BUILT_IN.histories[Family.PRICE]
     >>> answer = Response(200, {}, b'{"items":[{"ts":60,"price":"97.6"}]}', "http://h/p")
     >>> page = read_history_page(route, Trajectory.parse("BTC_USD:KRAKEN.spot"), answer)
-    >>> try:
-    ...     check_needed(route, page.frame, answer)
-    ... except WireError as error:
-    ...     print(str(error).partition("; ")[0])
-    http://h/p: price is null in 1 of 1 rows: the service sends text '97.6'
+    >>> check_needed(route, page.frame, answer)
+    Traceback (most recent call last):
+    toolkit.errors.WireError: http://h/p: price is null in 1 of 1 rows: the service sends text '...
     """
     sets = NEEDED[route.family]
     null = {c for columns in sets for c in columns if frame[c].null_count() == frame.height}

@@ -56,8 +56,6 @@ class Listing(Shown):
         >>> listing = Listing({Symbol("BTC", "USD"): (Leg("KRAKEN", Market.SPOT),)}, False)
         >>> listing.lists(Trajectory.parse("BTC_USD:KRAKEN.spot"))
         True
-        >>> listing.lists(Trajectory.parse("BTC_USD:KRAKEN.spot:COINBASE.spot"))
-        False
         """
         one = trajectory.family is Family.FUNDING and len(trajectory.legs) == 1  # of own rows alone
         return not one and set(trajectory.legs) <= set(self.legs.get(trajectory.symbol, ()))

@@ -44,8 +44,6 @@ def read_allowance(headers: Mapping[str, str]) -> Allowance | None:
     >>> policy, rest = '"builder";q=600;w=60', '"builder";r=9;t=1'
     >>> read_allowance({"ratelimit-policy": policy, "ratelimit": rest})
     Allowance(plan='builder', quota=600, window_s=60, left=9, reset_s=1)
-    >>> read_allowance({"ratelimit": "soon"}) is None
-    True
     """
     policies = _items(headers.get("ratelimit-policy", ""))
     if not policies:
@@ -115,8 +113,6 @@ class QuotaLeft:
         58
         >>> QuotaLeft(unanswered=3).learn(told, None, 0.0).left
         56
-        >>> QuotaLeft(50, 60, 60, 30.0).learn(told, None, 0.0).left
-        50
         """
         others = max(0, self.unanswered - 1)
         found = replace(self, unanswered=others)
@@ -150,8 +146,6 @@ class QuotaLeft:
 
         >>> QuotaLeft.read(QuotaLeft(left=3, quota=5).written).left
         3
-        >>> QuotaLeft.read(b"...") == QuotaLeft()
-        True
         """
         return decoded(data, cls) or cls()
 

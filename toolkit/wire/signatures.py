@@ -107,8 +107,7 @@ class StandardWebhooks:
             return wrong
         signed = f"{identity}.{moment}.".encode() + body
         given = [s.removeprefix("v1,") for s in offered.split(" ") if s.startswith("v1,")]
-        signatures = [s for each in given[:_SIGNATURES_AT_MOST] if (s := _base64(each)) is not None]
-        if not _any_signs(self._keys, signed, signatures):
+        if not _any_signs(self._keys, signed, given, _base64):
             return Rejected(f"no signature in {names[2]} is that of a known secret")
         return Genuine(identity)
 
@@ -193,11 +192,10 @@ class HmacSignature:
                 return wrong
         prefix = self._prefix(_SIGNATURE) or ""
         given = [part.removeprefix(prefix) for part in parts if part.startswith(prefix)]
-        decode = _ENCODINGS[self.encoding]
-        signatures = [s for each in given[:_SIGNATURES_AT_MOST] if (s := decode(each)) is not None]
         head, _, tail = self.signed.replace(_TIMESTAMP, moment).partition(_BODY)
         signed = head.encode() + body + tail.encode()
-        if not _any_signs([secret.encode() for secret in self.secrets], signed, signatures):
+        keys, decode = [secret.encode() for secret in self.secrets], _ENCODINGS[self.encoding]
+        if not _any_signs(keys, signed, given, decode):
             return Rejected(f"no signature in {self.header} is that of a known secret")
         return Genuine("sha256:" + hashlib.sha256(body).hexdigest())
 
@@ -245,8 +243,14 @@ def _moment_fault(name: str, text: str, now: float, window_s: int) -> Rejected |
     return None
 
 
-def _any_signs(keys: Iterable[bytes], signed: bytes, signatures: Sequence[bytes]) -> bool:
-    """Check that a key made one of the signatures, comparing every pair."""
+def _any_signs(
+    keys: Iterable[bytes],
+    signed: bytes,
+    given: Sequence[str],
+    decode: Callable[[str], bytes | None],
+) -> bool:
+    """Check that a key made one of the first signatures, comparing every pair."""
+    signatures = [s for each in given[:_SIGNATURES_AT_MOST] if (s := decode(each)) is not None]
     found = False
     for key in keys:
         right = hmac.digest(key, signed, "sha256")
@@ -280,8 +284,6 @@ def read_delivery(routes: Mapping[EventFamily, EventRoute], body: bytes) -> Deli
     >>> from toolkit.wire.profile.event_routes import BUILT_IN_EVENTS
     >>> read_delivery(BUILT_IN_EVENTS, b'{"schema":"svc.splash.v2","ts":60,"pct":2}').row["family"]
     'splash'
-    >>> read_delivery(BUILT_IN_EVENTS, b'{"hello":1}').row is None
-    True
     """
     mended: list[Finding] = []
     try:

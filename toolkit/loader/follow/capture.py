@@ -101,11 +101,7 @@ _LOCKED = Finding("store_locked", "the store", "another process held it; the fol
 
 
 def patiently(use: Callable[[], _Result]) -> _Result:
-    """Use the store, however long another process holds it.
-
-    >>> patiently(lambda: 1)
-    1
-    """
+    """Use the store, however long another process holds it."""
     while True:
         with contextlib.suppress(StoreLockedError):
             return use()

@@ -355,13 +355,6 @@ def workers_on(
 
     The tasks that a piece leaves to others come next. Each thread calls ``done`` at its end, with
     the error that ended it, or None. They are daemons, and the end of the process sets ``stop``.
-
-    >>> ended = []
-    >>> stop = threading.Event()
-    >>> for thread in workers_on([], iter, ended.append, workers=4, stop=stop):
-    ...     thread.start()
-    >>> ended
-    []
     """
     waiting = _TaskQueue(tasks, stop)
 

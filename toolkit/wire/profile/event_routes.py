@@ -155,8 +155,6 @@ class EventRoute:
         >>> route = BUILT_IN_EVENTS[EventFamily.SPLASH]
         >>> replace(route, units={"magnitude_pct": "bps"}).ours("magnitude_pct", 150)
         1.5
-        >>> replace(route, words={"open": "born"}).ours("lifecycle", "born")
-        'open'
         """
         if self.is_ours:
             return value

@@ -63,8 +63,6 @@ class FieldRule:
 
         >>> round(FieldRule("spread_pct", "s", "bps", "percent", inverse=True).ours(-100.0), 9)
         1.01010101
-        >>> FieldRule("spread_pct", "s", "ratio", "percent").ours(1.25)
-        25.0
         """
         if self.linear:
             return value * self.factor + 0.0

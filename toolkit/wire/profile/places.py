@@ -58,8 +58,6 @@ def value_at(value: object, place: str) -> object:
 
     >>> value_at({"px": {"last": 3}, "legs": ["a", "b"]}, "px.last"), value_at([1, 2], "[1]")
     (3, 2)
-    >>> value_at({"legs": {"KRAKEN.spot": 4}}, "legs[KRAKEN.spot]")
-    4
     """
     if isinstance(value, dict) and place in value:
         return value[place]
@@ -156,8 +154,6 @@ def flat_answer(
     ...                    ["[0]", "[1].last"])
     >>> flat.body
     b'{"result.data":[{"[0]":60,"[1].last":3,"[2]":"x"}],"header:x-next":60}'
-    >>> flat_answer(Response(200, {}, b'{"t": [60, 0], "p": [3, 4]}'), "[]", [], [], "columns").body
-    b'{"[]":[{"t":60,"p":3},{"t":0,"p":4}]}'
     """
     if rows == "list" and all(map(is_plain, (items, *beside, *fields))):
         return answer

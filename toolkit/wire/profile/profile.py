@@ -58,10 +58,6 @@ def is_reversed(described: Mapping[str, Any], column: str) -> bool | None:
     False
     >>> is_reversed({"positive_means": "long the sell leg, short the buy leg"}, "spread_pct")
     True
-    >>> is_reversed({"sign": "Positive where shorts pay longs."}, "buy_rate")
-    True
-    >>> is_reversed({"sign": "the usual one"}, "spread_pct") is None
-    True
     """
     sentences = [described.get(name) for name in _SIGN]
     votes = set()

@@ -70,8 +70,6 @@ def reading(template: str) -> re.Pattern[str] | None:
 
     >>> reading("{exchange}:{market}").fullmatch("KRAKEN:spot").groupdict()
     {'exchange': 'KRAKEN', 'market': 'spot'}
-    >>> reading("{base}{quote}") is None
-    True
     """
     parts = _PLACEHOLDER.split(template)
     if len(parts) < 3 or not all(parts[2:-1:2]) or len(set(parts[1::2])) < len(parts) // 2:
@@ -170,7 +168,6 @@ class Spelling:
         >>> pair = "{buy_exchange}.{buy_market}>{sell_exchange}.{sell_market}"
         >>> AS_OURS.our_part("sell_market", "KRAKEN.spot>BYBIT.futures", pair)
         'futures'
-        >>> AS_OURS.our_part("buy_market", "KRAKEN.spot>BYBIT.futures", "{exchange}.{market}")
         """
         pattern = reading(leg or "")
         parts = pattern.groupindex if pattern else {}

@@ -100,12 +100,6 @@ def told(answer: Response, ok: Ok | None = None) -> tuple[int | None, str]:
 
     >>> told(Response(200, {}, b'{"code": "50011", "msg": "Too Many Requests", "data": []}'))
     (429, '')
-    >>> told(Response(200, {}, b'{"code": "0", "msg": "", "data": []}'))
-    (None, '')
-    >>> told(Response(200, {}, b'{"code": 7, "msg": "weekend", "data": []}'))
-    (None, 'weekend (code 7)')
-    >>> told(Response(200, {}, b'{"state": 3, "rows": [[60, 1]]}'), Ok("state", 0))
-    (200, '')
     """
     said = _small(answer)
     if ok is None or (found := _at(answer, ok.place)) is _ABSENT:
