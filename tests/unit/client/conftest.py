@@ -14,8 +14,10 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from tests import miniature
 from tests.listening import Handler, listening
 from toolkit.client import Client
+from toolkit.service import Clock, Config, running
 from toolkit.wire.exchange import RetryPolicy
 
 
@@ -136,6 +138,14 @@ def scripted() -> Iterator[Scripted]:
     with listening(server):
         yield server.script
         server.script.over.set()
+
+
+@pytest.fixture(scope="module")
+def base_url() -> Iterator[str]:
+    """The local service on the miniature, its clock at the market's end."""
+    settings = {"clock": Clock(fixed_at=miniature.END), "quota": 10**6, "retention_s": 30 * 86_400}
+    with running(Config(miniature.source(), port=0, **settings)) as service:
+        yield service.base_url
 
 
 @dataclass

@@ -6,8 +6,6 @@ import asyncio
 import datetime as dt
 import inspect
 import logging
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
 
 import pytest
 
@@ -16,7 +14,6 @@ from toolkit.client import AsyncClient, Client
 from toolkit.errors import InputError, UnreachableError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, SnapshotKind, Trajectory, format_ts
-from toolkit.service import Clock, Config, running
 from toolkit.wire.exchange import RetryPolicy
 
 SPREAD = Trajectory.parse("BTC_USDT:AURORA.spot:CORONA.futures")
@@ -24,17 +21,8 @@ PRICE = Trajectory.parse("ETH_USDT:BOREAS.spot")
 LAST_DAY = Interval(miniature.END - 86_400, miniature.END)
 
 
-@pytest.fixture(scope="module")
-def base_url() -> Iterator[str]:
-    clock = Clock(fixed_at=miniature.END)
-    with running(Config(miniature.source(), port=0, clock=clock, quota=10**6)) as service:
-        yield service.base_url
-
-
-@asynccontextmanager
-async def asked(base_url: str, key: str = "demo-pro", **options) -> AsyncIterator[AsyncClient]:
-    async with AsyncClient(base_url, key, **options) as client:
-        yield client
+def asked(base_url: str, key: str = "demo-pro", **options) -> AsyncClient:
+    return AsyncClient(base_url, key, **options)
 
 
 @pytest.mark.parametrize(
@@ -109,27 +97,23 @@ def test_what_is_no_key_or_window_is_refused_before_the_service_is_asked(ask, wo
     assert word in str(refused.value)
 
 
-def test_it_brings_the_same_pages_listing_documents_clock_and_plan(base_url: str) -> None:
+def test_it_brings_the_same_listing_documents_clock_and_plan(base_url: str) -> None:
     async def everything():
         async with asked(base_url) as client:
             return (
-                [page.answered async for page in client.pages(SPREAD, LAST_DAY)],
                 [p.frame async for p in client.event_pages(EventFamily.SPREAD, LAST_DAY)],
                 await client.symbols("btc"),
-                await client.snapshot("spread"),
                 await client.served_at(),
                 await client.discover(),
                 client.allowance.plan,
             )
 
-    pages, documents, listing, snapshot, served_at, profile, plan = asyncio.run(everything())
+    documents, listing, served_at, profile, plan = asyncio.run(everything())
     with Client(base_url, "demo-pro") as client:
-        assert pages == [page.answered for page in client.pages(SPREAD, LAST_DAY)]
         others = [page.frame for page in client.event_pages(EventFamily.SPREAD, LAST_DAY)]
         assert len(documents) == len(others)
         assert all(one.equals(other) for one, other in zip(documents, others, strict=True))
         assert listing == client.symbols("btc")
-        assert snapshot == client.snapshot("spread")
         assert served_at == client.served_at() == miniature.END
         assert profile == client.profile()
     assert plan == "pro"

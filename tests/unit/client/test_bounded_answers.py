@@ -34,44 +34,24 @@ def deflated_zeros(n: int) -> bytes:
     return made.compress(bytes(n)) + made.flush(zlib.Z_FULL_FLUSH)
 
 
-def endless_gzip() -> Iterator[bytes]:
-    yield HEAD + b"Content-Encoding: gzip\r\nConnection: close\r\n\r\n"
-    yield gzip.compress(b"")[:10]
-    yield from itertools.repeat(deflated_zeros(16 * MIB))
+def endless(head: bytes, piece: bytes) -> Iterator[bytes]:
+    """An answer that begins so, and then is one piece again and again."""
+    return itertools.chain([head], itertools.repeat(piece))
 
 
-def endless_members() -> Iterator[bytes]:
-    yield HEAD + b"Content-Encoding: gzip\r\nConnection: close\r\n\r\n"
-    yield from itertools.repeat(gzip.compress(bytes(MIB)))
-
-
-def endless_chunks() -> Iterator[bytes]:
-    yield HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
-    yield from itertools.repeat(b"100000\r\n" + bytes(MIB) + b"\r\n")
-
-
-def endless_body() -> Iterator[bytes]:
-    yield HEAD + b"Connection: close\r\n\r\n"
-    yield from itertools.repeat(bytes(MIB))
-
-
-def declared_large() -> Iterator[bytes]:
-    yield HEAD + b"Content-Length: 2500000000\r\n\r\n"
-    yield from itertools.repeat(bytes(MIB))
-
-
-def refused_with_a_bomb() -> Iterator[bytes]:
-    yield HEAD.replace(b"200 OK", b"403 No") + b"Content-Encoding: deflate\r\n\r\n"
-    yield from itertools.repeat(deflated_zeros(16 * MIB))
-
-
+GZIP = b"Content-Encoding: gzip\r\nConnection: close\r\n\r\n"
 BOMBS: dict[str, Callable[[], Iterator[bytes]]] = {
-    "gzip": endless_gzip,
-    "gzip members": endless_members,
-    "chunks": endless_chunks,
-    "body": endless_body,
-    "declared": declared_large,
-    "refusal": refused_with_a_bomb,
+    "gzip": lambda: endless(HEAD + GZIP + gzip.compress(b"")[:10], deflated_zeros(16 * MIB)),
+    "gzip members": lambda: endless(HEAD + GZIP, gzip.compress(bytes(MIB))),
+    "chunks": lambda: endless(
+        HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"100000\r\n" + bytes(MIB) + b"\r\n"
+    ),
+    "body": lambda: endless(HEAD + b"Connection: close\r\n\r\n", bytes(MIB)),
+    "declared": lambda: endless(HEAD + b"Content-Length: 2500000000\r\n\r\n", bytes(MIB)),
+    "refusal": lambda: endless(
+        HEAD.replace(b"200 OK", b"403 No") + b"Content-Encoding: deflate\r\n\r\n",
+        deflated_zeros(16 * MIB),
+    ),
 }
 
 
@@ -222,14 +202,6 @@ def test_a_body_is_the_same_however_it_is_cut(content: bytes, cuts: list[int], f
         cut.end()
 
 
-def drip(head: bytes) -> Callable[[], Iterator[bytes]]:
-    def pieces() -> Iterator[bytes]:
-        yield head
-        yield from itertools.repeat(b"x")
-
-    return pieces
-
-
 DRIPS = {
     "status line": b"",
     "header": b"HTTP/1.1 200 OK\r\nX-Long: ",
@@ -244,8 +216,7 @@ DRIPS = {
 def test_an_answer_that_comes_a_byte_at_a_time_ends_at_its_deadline(
     sender: Sender, kind: type, place: str
 ) -> None:
-    head = DRIPS[place]
-    sender.pieces, sender.pause_s = drip(head), 0.02
+    sender.pieces, sender.pause_s = lambda: endless(DRIPS[place], b"x"), 0.02
     with pytest.raises(WireError, match=r"not whole after 0\.2 s; answer_s of the limits allows"):
         ask(kind, sender.base_url, limits=Limits(answer_s=0.2))
     assert sender.closed.acquire(timeout=30), "the connection is closed"
@@ -254,7 +225,7 @@ def test_an_answer_that_comes_a_byte_at_a_time_ends_at_its_deadline(
 
 @pytest.mark.parametrize("place", ["status line", "header", "body"])
 def test_an_mcp_answer_that_comes_a_byte_at_a_time_ends_as_well(sender: Sender, place: str) -> None:
-    sender.pieces, sender.pause_s = drip(DRIPS[place]), 0.02
+    sender.pieces, sender.pause_s = lambda: endless(DRIPS[place], b"x"), 0.02
     asking = McpClient(sender.base_url, "key", limits=Limits(mcp_answer_s=0.3))
     with pytest.raises(UnreachableError):
         asking.listing()

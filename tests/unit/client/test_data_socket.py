@@ -58,12 +58,6 @@ def local(**options: Any) -> Iterator[str]:
         yield found.base_url
 
 
-@pytest.fixture(scope="module")
-def base_url() -> Iterator[str]:
-    with local(quota=10**6) as address:
-        yield address
-
-
 def loaded(client: Client, path: Path) -> tuple[Store, Any]:
     store = Store(path)
     return store, sync(client, store, [Stream.parse(key) for key in KEYS], WINDOW, workers=3)
@@ -163,14 +157,13 @@ PAGE = {"items": [{"ts": 60, "price": 1.5, "mark_price": None, "volume": 2.0}]}
     ],
     ids=["parameters", "templates"],
 )
-def test_other_words_are_a_matter_of_the_profile(tmp_path: Path, asked_by: str) -> None:
-    file = tmp_path / "profile.toml"
-    file.write_text(
+def test_other_words_are_a_matter_of_the_profile(asked_by: str) -> None:
+    said = (
         "[streams]\nfields = { action = 'op', id = 'ref', type = 'kind' }\n"
         "words = { 'history/price' = 'prices' }\n"
         f"[history.price]\n{asked_by}\nitems = 'rows'\n"
     )
-    profile = UserProfile.read(file).applied(BUILT_IN)
+    profile = UserProfile.parsed(Path("profile.toml"), said).applied(BUILT_IN)
 
     def treat(connection: ServerConnection, asked: dict[str, Any]) -> None:
         connection.send(json.dumps({"ref": asked["ref"] + 1, "rows": []}))  # of someone else

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -18,24 +17,15 @@ from toolkit.client import Client
 from toolkit.client.stream import upgrade
 from toolkit.intervals import Interval
 from toolkit.market import Leg, Symbol, Trajectory
-from toolkit.service import Clock, Config, running
-from toolkit.wire.exchange import Failure, Response
+from toolkit.service import Config, running
+from toolkit.wire.exchange import Response
 from toolkit.wire.findings import Finding
-from toolkit.wire.limits import Limits
 from toolkit.wire.quota import Allowance
 
 SPREAD = Trajectory.parse("BTC_USDT:AURORA.spot:BOREAS.spot")
 PRICE = Trajectory.parse("ETH_USDT:BOREAS.spot")
 START, END = miniature.START, miniature.END
 SCHEMAS = {"source": {"kind": "live", "id": "x"}}
-
-
-@pytest.fixture(scope="module")
-def base_url() -> Iterator[str]:
-    """The local service on the miniature, its clock at the market's end."""
-    config = Config(miniature.source(), port=0, clock=Clock(fixed_at=END), retention_s=30 * 86_400)
-    with running(config) as service:
-        yield service.base_url
 
 
 @pytest.fixture
@@ -54,27 +44,6 @@ def market() -> pl.DataFrame:
 def prices(market: pl.DataFrame, symbol: str, leg: Leg) -> pl.DataFrame:
     rows = market.filter(symbol=symbol, exchange=leg.exchange, market=leg.market.value)
     return rows.select(pl.col("ts").cast(pl.Int64), "price").sort("ts")
-
-
-def test_a_price_history_is_every_row_of_the_market(client, market) -> None:
-    rows = client.history(PRICE, START, END)
-    wanted = prices(market, "ETH_USDT", PRICE.buy)
-    assert rows.select("ts", "price").equals(wanted)
-    assert rows["trajectory"].unique().to_list() == [PRICE.key]
-    assert rows.select("mark_price", "volume", "extra").null_count().row(0) == (len(wanted),) * 3
-    assert rows.columns == ["trajectory", "ts", "price", "mark_price", "volume", "extra"]
-
-
-def test_a_spread_history_has_both_legs_and_the_spread_as_the_contract_defines_it(
-    client, market
-) -> None:
-    rows = client.history(SPREAD, START, END)
-    wanted = prices(market, "BTC_USDT", SPREAD.buy).join(
-        prices(market, "BTC_USDT", SPREAD.sell), on="ts", suffix="_sell"
-    )
-    assert rows.select("ts", "buy_price", "sell_price").rows() == wanted.sort("ts").rows()
-    spread_pct = 100.0 * (rows["sell_price"] / rows["buy_price"] - 1.0)
-    assert rows["spread_pct"].to_list() == spread_pct.to_list()
 
 
 @pytest.mark.parametrize("plan", ["free", "builder", "pro"])
@@ -166,6 +135,8 @@ def test_many_threads_share_a_client(client, market) -> None:
         loaded = list(threads.map(lambda key: client.history(key, START, END), keys))
     for key, rows in zip(keys, loaded, strict=True):
         assert rows.select("ts", "price").equals(prices(market, str(key.symbol), key.buy))
+        assert rows["trajectory"].unique().to_list() == [key.key]
+        assert rows.columns == ["trajectory", "ts", "price", "mark_price", "volume", "extra"]
 
 
 def test_a_refusal_does_not_cost_the_connection(scripted, ask) -> None:
@@ -242,33 +213,3 @@ def test_a_socket_that_opens_a_plan_without_it_a_wrong_key_and_a_path_without_on
             statuses.append(found.status)
     assert statuses[:4] == [101, 403, 401, 404]
     assert statuses[4] != 101
-
-
-def test_the_key_is_struck_out_of_what_a_service_says_back(scripted) -> None:
-    scripted.answer(403, {"detail": "sekrit-4711 may not"}, headers={"X-Key": "sekrit-4711"})
-    with Client(scripted.base_url, "sekrit-4711") as client:
-        found = upgrade(client, MARKET)
-    assert isinstance(found, Response)
-    assert scripted.asked[0].headers["authorization"] == "Bearer sekrit-4711"
-    assert b"*** may not" in found.body
-    assert found.headers["x-key"] == "***"
-
-
-def test_no_answer_is_a_failure_with_its_reason(scripted) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-    with Client(f"http://127.0.0.1:{port}", "k") as client:
-        nobody = upgrade(client, MARKET)
-    assert isinstance(nobody, Failure)
-    assert "refused" in nobody.reason
-    assert nobody.url == f"http://127.0.0.1:{port}{MARKET}"
-    scripted.answer(status=0)
-    with Client(scripted.base_url, "k") as client:
-        cut = upgrade(client, MARKET)
-    assert isinstance(cut, Failure)
-    scripted.replies.clear()
-    scripted.answer(body=b"{" * 100, sent=0, stalls=True, headers={"Transfer-Encoding": "chunked"})
-    with Client(scripted.base_url, "k", limits=Limits(silence_s=0.2)) as client:
-        mute = upgrade(client, MARKET)
-    assert isinstance(mute, Failure)
-    assert "timed out" in mute.reason

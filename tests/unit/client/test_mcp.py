@@ -40,7 +40,7 @@ from toolkit.errors import (
     UnreachableError,
     WireError,
 )
-from toolkit.service import Clock, Config, running
+from toolkit.service import Config, running
 from toolkit.serving import ServerSettings, run_in_thread
 from toolkit.wire.profile.user_profile import UserProfile
 
@@ -97,24 +97,12 @@ def looked(shop: Shop, profile: UserProfile | None = None, key: str = KEY) -> Mc
         return McpClient(base_url, key, profile=profile).listing()
 
 
-@pytest.fixture
-def users(tmp_path: Path) -> Callable[[str], UserProfile]:
-    def written(said: str) -> UserProfile:
-        (tmp_path / "profile.toml").write_text(said)
-        return UserProfile.read(tmp_path / "profile.toml")
-
-    return written
+def users(said: str) -> UserProfile:
+    return UserProfile.parsed(Path("profile.toml"), said)
 
 
-@pytest.fixture(scope="module")
-def rail() -> Iterator[str]:
-    clock = Clock(fixed_at=miniature.END)
-    with running(Config(miniature.source(), port=0, clock=clock, quota=1_000_000)) as service:
-        yield service.base_url
-
-
-def test_the_newest_version_is_agreed_on_and_every_role_has_its_tool(rail: str) -> None:
-    found = McpClient(rail, "demo-pro").listing()
+def test_the_newest_version_is_agreed_on_and_every_role_has_its_tool(base_url: str) -> None:
+    found = McpClient(base_url, "demo-pro").listing()
     assert found.version == "2026-07-28"
     assert set(found.tools) == set(found.profile.tools.values())
     assert found.profile.findings == ()
@@ -161,14 +149,12 @@ def test_a_listing_whose_cursors_never_repeat_is_ended() -> None:
     assert shop.pages == 100
 
 
-def test_mcp_and_names_elsewhere_are_met_by_lines_of_the_users_profile(
-    rail: str, users: Callable[[str], UserProfile]
-) -> None:
+def test_mcp_and_names_elsewhere_are_met_by_lines_of_the_users_profile(base_url: str) -> None:
     renamed = users('[tools]\nprice_history = "market.prices"')
-    assert McpClient(rail, "demo-pro", profile=renamed).listing().profile.tools[
+    assert McpClient(base_url, "demo-pro", profile=renamed).listing().profile.tools[
         "price_history"
     ] == ("market.prices")
-    elsewhere = McpClient(rail, "demo-pro", profile=users('mcp_path = "/api/mcp"'))
+    elsewhere = McpClient(base_url, "demo-pro", profile=users('mcp_path = "/api/mcp"'))
     with pytest.raises(NotFoundError, match="/api/mcp is not there"):
         elsewhere.listing()
 
@@ -218,9 +204,9 @@ def test_a_key_that_comes_back_is_struck_out() -> None:
     assert key not in str(found)
 
 
-def test_free_is_refused_with_status_code_and_challenge(rail: str) -> None:
+def test_free_is_refused_with_status_code_and_challenge(base_url: str) -> None:
     with pytest.raises(PlanRefusedError, match="lowest plan with MCP is builder") as refused:
-        McpClient(rail, "demo-free").listing()
+        McpClient(base_url, "demo-free").listing()
     assert refused.value.status == 403
     assert refused.value.code == "tier_required"
     assert "insufficient_scope" in refused.value.challenge
@@ -284,12 +270,12 @@ def test_a_refusal_is_told_by_its_status_alone_and_no_answer_is_an_error_of_ours
         assert (refused.value.status, refused.value.retry_after_s) == told_by_it
 
 
-def test_the_key_shows_nowhere(rail: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_key_shows_nowhere(base_url: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     echo = json.dumps({"detail": f"no such key {KEY}", "code": KEY}).encode()
     said = ""
-    with refusing(401, PROBLEM, echo) as base_url:
-        for address in (base_url, rail, "http://127.0.0.1:9"):
+    with refusing(401, PROBLEM, echo) as refuses:
+        for address in (refuses, base_url, "http://127.0.0.1:9"):
             client = McpClient(address, KEY)
             with pytest.raises(RailError) as refused:
                 client.listing()

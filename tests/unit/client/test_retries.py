@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
+from pathlib import Path
 
 import pytest
 
@@ -209,32 +210,31 @@ def test_html_for_schemas_is_a_wire_error_and_asked_for_again_next_time(scripted
     assert client.profile().source is not None
 
 
-def test_a_failure_between_pages_is_tried_again_where_it_happened(scripted, ask) -> None:
-    scripted.answer(body=SCHEMAS)
-    scripted.answer(body=page(360, 300))
-    scripted.answer(503)
-    scripted.answer(body=page(300, 240), sent=10)
-    scripted.answer(body=page(300, 240, 60))
-    asking = ask()
-    rows = asking.client.history(Trajectory.parse("BTC_USD:A.spot"), 100, 400)
-    assert rows["ts"].to_list() == [240, 300, 360]
-    assert asking.waits == [0.5, 1.0]
-    asked = [each.query["end_time"] for each in scripted.asked[1:]]
-    assert asked == [["400"], ["301"], ["301"], ["301"]]
-
-
 SPENT = {"code": "50011", "msg": "Too Many Requests", "items": []}
 
 
-def test_a_quota_that_is_told_with_status_200_is_waited_for(scripted, ask) -> None:
+@pytest.mark.parametrize(
+    ("failures", "waits"),
+    [
+        ([{"status": 503}, {"sent": 10}], [0.5, 1.0]),
+        ([{"body": SPENT, "headers": {"Retry-After": "3"}}] * 2, [3.75, 3.75]),
+    ],
+    ids=["failed and cut", "a spent quota, told with status 200"],
+)
+def test_a_failure_between_pages_is_tried_again_where_it_happened(
+    scripted, ask, failures, waits
+) -> None:
     scripted.answer(body=SCHEMAS)
     scripted.answer(body=page(360, 300))
-    scripted.answer(body=SPENT, times=2, headers={"Retry-After": "3"})
+    for failure in failures:
+        scripted.answer(**{"body": page(300, 240), **failure})
     scripted.answer(body=page(300, 240, 60))
     asking = ask()
     rows = asking.client.history(Trajectory.parse("BTC_USD:A.spot"), 100, 400)
     assert rows["ts"].to_list() == [240, 300, 360]
-    assert asking.waits == [3.75, 3.75]
+    assert asking.waits == waits
+    asked = [each.query["end_time"] for each in scripted.asked[1:]]
+    assert asked == [["400"], ["301"], ["301"], ["301"]]
 
 
 def test_an_error_that_stays_is_told_in_the_words_of_the_service(scripted, ask) -> None:
@@ -249,13 +249,12 @@ def test_an_error_that_stays_is_told_in_the_words_of_the_service(scripted, ask) 
     assert (caught.value.code, caught.value.detail) == ("50011", "Too Many Requests")
 
 
-def test_the_ok_of_the_profile_tells_good_answers_from_errors(scripted, ask, tmp_path) -> None:
-    users = tmp_path / "profile.toml"
-    users.write_text('ok = { place = "state.number", value = 3 }')
+def test_the_ok_of_the_profile_tells_good_answers_from_errors(scripted, ask) -> None:
+    users = UserProfile.parsed(Path("p.toml"), 'ok = { place = "state.number", value = 3 }')
     scripted.answer(body=SCHEMAS)
     scripted.answer(body=GOOD | {"state": {"number": 3, "text": "failed"}})
     scripted.answer(body=GOOD | {"state": {"number": 4}, "retMsg": "moved to v2"})
-    client = ask(profile=UserProfile.read(users)).client
+    client = ask(profile=users).client
     assert len(client.symbols().legs) == 1
     with pytest.raises(WireError, match=r"tells of an error: moved to v2 \(told with status 200\)"):
         client.symbols()
@@ -267,10 +266,9 @@ def page(*seconds: int) -> dict[str, object]:
     return {"items": items, "next_end_time": seconds[-1]}
 
 
-def test_the_profile_names_the_field_of_the_services_message(scripted, ask, tmp_path) -> None:
+def test_the_profile_names_the_field_of_the_services_message(scripted, ask) -> None:
     scripted.answer(400, {"message": "see the fault", "fault": {"why": ["no such pair"]}}, times=2)
-    path = tmp_path / "profile.toml"
-    path.write_text('error_message = "fault.why[0]"')
+    users = UserProfile.parsed(Path("p.toml"), 'error_message = "fault.why[0]"')
     with pytest.raises(ServiceError) as refused:
-        ask(profile=UserProfile.read(path)).client.symbols()
+        ask(profile=users).client.symbols()
     assert refused.value.detail == "no such pair"

@@ -128,13 +128,6 @@ def first_loss(client: Client) -> str:
     return next(item.why for item in said if isinstance(item, Interrupted))
 
 
-@contextlib.contextmanager
-def sockets_that_close() -> Iterator[str]:
-    """A server of sockets that closes each at once."""
-    with listening(serve(lambda connection: connection.close(1011), "127.0.0.1", 0)) as address:
-        yield address
-
-
 def test_http_to_this_machine_travels_through_no_proxy(proxy: Proxy) -> None:
     async def asked(base_url: str) -> None:
         async with AsyncClient(base_url, "demo-pro", retries=ONCE) as client:
@@ -146,7 +139,8 @@ def test_http_to_this_machine_travels_through_no_proxy(proxy: Proxy) -> None:
             upgrade(client, "/api/v1/data/ws")
         asyncio.run(asked(service.base_url))
         assert McpClient(service.base_url, "demo-pro").listing().tools
-    with sockets_that_close() as base_url, Bare(base_url, KEY) as client:
+    closing = serve(lambda connection: connection.close(1011), "127.0.0.1", 0)
+    with listening(closing) as base_url, Bare(base_url, KEY) as client:
         assert "1011" in first_loss(client)
     assert proxy.heard == []
 

@@ -60,7 +60,6 @@ def test_every_document_of_a_window_is_held_once_byte_for_byte(
     client: Client, store: Store, archive: EventArchive, family: EventFamily
 ) -> None:
     result = sync(client, store, [EventLog(family)], Interval(START, NOW))
-
     wanted = documents(archive, family, START, NOW)
     held = store.events(family, Interval(START, NOW))["document"].to_list()
     assert sorted(held) == sorted(wanted)
@@ -85,9 +84,7 @@ def test_an_interrupted_load_is_completed_by_the_next(
     with pytest.raises(KeyboardInterrupt):
         sync(client, store, logs, window, workers=1, on_progress=interrupt)
     part = store.events(EventFamily.SPREAD, window).height
-
     sync(client, store, logs, window)
-
     held = store.events(EventFamily.SPREAD, Interval(START, NOW))["document"].to_list()
     assert 0 < part < len(held)
     assert sorted(held) == sorted(documents(archive, EventFamily.SPREAD, START, NOW))
@@ -95,9 +92,7 @@ def test_an_interrupted_load_is_completed_by_the_next(
 
 def test_a_log_with_nothing_in_the_window_is_named_as_silent(client: Client, store: Store) -> None:
     before = NOW - 60 * 86_400
-
     result = sync(client, store, [EventLog(EventFamily.SPLASH)], Interval(before, before + 3600))
-
     assert result.silent == (EventLog(EventFamily.SPLASH),)
 
 
@@ -106,9 +101,7 @@ def test_settled_rates_are_held_as_the_market_settled_them(
 ) -> None:
     key = "BTC_USDT:AURORA.futures:BOREAS.futures"
     trajectory = Trajectory.parse(key, Family.FUNDING)
-
     sync(client, store, [trajectory], Interval(START, NOW))
-
     held = store.series(trajectory)
     for side, leg in (("buy", trajectory.buy), ("sell", trajectory.sell)):
         truth = source.settlements("BTC_USDT", leg, START, NOW)

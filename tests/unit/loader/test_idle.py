@@ -85,7 +85,6 @@ def test_a_repeated_load_asks_nothing_at_one_clock_and_one_page_each_after_a_min
         clock.moments.append(clock.now() + 60)
         later = load(service, store, market.prices, window)
         assert service.taken()["price"] == symbols
-
     assert first.requests == Requests(history=symbols, symbols=1, schemas=asked["schemas"])
     assert (same.requests, same.pages, same.rows.new) == (Requests(schemas=1), 0, 0)
     assert (later.requests.history, later.re_asked, later.rows.new) == (symbols, 0, symbols)

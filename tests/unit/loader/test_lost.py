@@ -155,7 +155,6 @@ def test_a_load_asks_once_for_what_is_lost_and_takes_what_was_found_since(
     assert set(archive.asked) <= {START + 60 * 90, START + 60 * 59 + 1, START + 60 * 60}
     assert again.rows.new == 0
     assert losses(store) == [(60, 90, WHY)]
-
     archive.find(*range(60, 80))  # the exchange answers again, and has all but ten minutes of it
     archive.lost = [lost(80, 85)]
     assert loaded(archive, store).rows.new == 20
@@ -252,7 +251,6 @@ def test_a_market_that_lost_rows_is_loaded_with_them_and_its_events_are_marked(
         assert marked["legs"].str.contains("ALPHA.spot").all()
         assert (marked["since"] <= part.end + 3_600).all()
         assert verify(rail.store) == []
-
         source.find(LostRows(*part, WHY))
         done = rail.sync(key, revealed.START, revealed.END)
         assert done.rows.new > 500

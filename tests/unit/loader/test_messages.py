@@ -91,7 +91,6 @@ def test_where_the_archive_says_otherwise_than_the_stream_it_has_the_last_word(
     log = BUILT_IN.events[EventFamily.SPREAD]
     document = read_document(log, b'{"event_id":"e","ts":60,"pct":2}', [])
     pending.batch.add_documents(EventLog(log.family), document_frame([document]), whole, edge)
-
     store = Store(tmp_path / "s.duckdb")
     writer = StoreWriter(store)
     writer.bind(Source("replay", "x"))

@@ -87,17 +87,15 @@ def base_url() -> Iterator[str]:
         yield service.base_url
 
 
-def asking(base_url: str, tmp_path: Path, profile: str) -> Client:
-    path = tmp_path / "profile.toml"
-    path.write_text(profile)
-    return Client(base_url, "demo-pro", profile=UserProfile.read(path))
+def asking(base_url: str, profile: str) -> Client:
+    return Client(base_url, "demo-pro", profile=UserProfile.parsed(Path("p.toml"), profile))
 
 
 @pytest.mark.parametrize("profile", UNREADABLE.values(), ids=UNREADABLE)
 def test_keys_and_logs_are_loaded_a_wrong_key_is_refused_and_the_listing_is_a_finding(
-    base_url: str, tmp_path: Path, store: Store, profile: str
+    base_url: str, store: Store, profile: str
 ) -> None:
-    with asking(base_url, tmp_path, profile) as client:
+    with asking(base_url, profile) as client:
         assert plan_load(client, store, [PRICE, SPLASHES], WINDOW).requests > 0
         done = sync(client, store, [PRICE, SPLASHES], WINDOW)
         with pytest.raises(BadRequestError, match="AURORRA"):
@@ -106,19 +104,17 @@ def test_keys_and_logs_are_loaded_a_wrong_key_is_refused_and_the_listing_is_a_fi
     assert [finding.kind for finding, _ in done.findings].count("listing_unreadable") == 1
 
 
-def test_a_follow_says_what_the_listing_does_not_show(
-    base_url: str, tmp_path: Path, store: Store
-) -> None:
+def test_a_follow_says_what_the_listing_does_not_show(base_url: str, store: Store) -> None:
     notes: list[str] = []
-    with asking(base_url, tmp_path, UNREADABLE["symbols without legs"]) as client:
+    with asking(base_url, UNREADABLE["symbols without legs"]) as client:
         follow(client, store, [PRICE], once=True, on_note=notes.append)
     assert any(f"{PRICE}: not in what can be read of it" in note for note in notes)
 
 
 def test_a_pattern_of_logs_needs_no_listing_and_one_of_keys_does(
-    base_url: str, tmp_path: Path
+    base_url: str,
 ) -> None:
-    with asking(base_url, tmp_path, UNREADABLE["nothing at its place"]) as client:
+    with asking(base_url, UNREADABLE["nothing at its place"]) as client:
         found = chosen_streams(["events/s*", "snapshot/*", PRICE], client.symbols)
         with pytest.raises(WireError, match="not a symbol listing"):
             chosen_streams("BTC_USDT:*", client.symbols)
@@ -126,9 +122,9 @@ def test_a_pattern_of_logs_needs_no_listing_and_one_of_keys_does(
     assert not any(isinstance(each, Trajectory) for each in found[:-1])
 
 
-def test_symbols_without_legs_are_nothing_to_watch(base_url: str, tmp_path: Path) -> None:
+def test_symbols_without_legs_are_nothing_to_watch(base_url: str) -> None:
     with (
-        asking(base_url, tmp_path, UNREADABLE["symbols without legs"]) as client,
+        asking(base_url, UNREADABLE["symbols without legs"]) as client,
         pytest.raises(EmptyWindowError, match="lists no leg of a symbol"),
     ):
         chosen_streams("watchlist", client.symbols)

@@ -37,7 +37,6 @@ def test_an_answer_is_kept_byte_for_byte_with_the_services_time(
         sent = httpx.get(
             client.base_url + BUILT_IN.snapshots[kind], headers=headers, params=query, timeout=30
         )
-
     (kept,) = store.snapshots(kind).to_dicts()
     assert kept["document"].encode() == sent.content
     assert (result.rows.new, result.silent) == (1, ())
@@ -51,7 +50,6 @@ def test_a_later_snapshot_comes_before_the_earlier_one(store: Store) -> None:
         config = Config(miniature.source(), port=0, clock=Clock(fixed_at=now))
         with client_of(config) as client:
             sync(client, store, [SnapshotLog(SnapshotKind.SPREAD)] * 2, WINDOW)
-
     assert store.snapshots("spread")["served_at"].to_list() == [miniature.END, miniature.END - 3600]
 
 
@@ -59,7 +57,6 @@ def test_a_refused_snapshot_is_named_and_stops_no_other(store: Store) -> None:
     logs = [SnapshotLog(SnapshotKind.SYMBOLS), SnapshotLog(SnapshotKind.SPREAD)]
     with client_of(CONFIG, "demo-free") as client:
         done = sync(client, store, logs, WINDOW, workers=1)
-
     assert {log: type(error) for log, error in done.refused.items()} == {logs[1]: PlanRefusedError}
     assert store.snapshots("symbols").height == 1
     assert store.snapshots("spread").height == 0

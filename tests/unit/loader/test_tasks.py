@@ -29,16 +29,15 @@ HOLES = (70, 71, 72, 400, 1_000, *range(1_200, 1_400))
 
 
 @pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    profile = tmp_path_factory.mktemp("profile") / "profile.toml"
-    profile.write_text(f"[history.price]\nlimit = {PAGE}\n")
+def client() -> Iterator[Client]:
+    profile = UserProfile.parsed(Path("p.toml"), f"[history.price]\nlimit = {PAGE}\n")
     config = Config(
         Line(BARS, first=FIRST, without=HOLES),
         port=0,
         clock=Clock(fixed_at=END + 10**6),
         quota=10**6,
     )
-    with client_of(config, profile=UserProfile.read(profile)) as found:
+    with client_of(config, profile=profile) as found:
         yield found
 
 
@@ -56,7 +55,6 @@ def test_many_workers_bring_what_one_brings_and_the_same_ledger(
     (one, alone), (many, together) = (
         loaded(client, tmp_path / f"{workers}.duckdb", workers) for workers in (1, 8)
     )
-
     assert together.rows == alone.rows
     assert (alone.rows.new, alone.rows.repeated) == (BARS - len(HOLES), 0)
     assert together.pages == alone.pages
@@ -68,7 +66,6 @@ def test_many_workers_bring_what_one_brings_and_the_same_ledger(
 
 def test_a_regular_stretch_costs_no_more_pages_in_slices(client: Client, tmp_path: Path) -> None:
     _, done = loaded(client, tmp_path / "rail.duckdb", 4, FIRST + 60 * 1_400)
-
     assert done.rows.new == 600
     assert done.pages <= -(-600 // (PAGE - 1)) + 1
 
@@ -80,7 +77,6 @@ def test_below_the_beginning_that_one_slice_finds_the_others_ask_for_nothing(
     assert done.rows.new == BARS - len(HOLES)
     answered = store.ledger([PRICE], Interval(0, END))[PRICE].answered
     assert sum(part.length_s for part in answered) == END
-
     *_, oldest = first_piece(client)[1].others
     assert oldest.beginning is not None
     oldest.beginning.ts = oldest.stretch.end
@@ -96,7 +92,6 @@ def test_a_slice_brings_its_rows_even_after_an_older_one_found_the_beginning(
     pieces = list(first.fetch(client))
     slices = [other for piece in pieces for other in piece.others]
     oldest_first = [piece for each in reversed(slices) for piece in each.fetch(client)]
-
     found = {ts for each in (*pieces, *oldest_first) for ts in _times(each)}
     assert len(found) == BARS - len(HOLES)
 
@@ -120,7 +115,6 @@ def _times(piece: Piece) -> list[int]:
 
 def test_slices_and_what_is_left_make_up_the_stretch(client: Client) -> None:
     task, first = first_piece(client)
-
     slices = [task.stretch, *(other.stretch for other in first.others)]
     assert len(slices) > 8
     assert slices[0].end == END

@@ -64,8 +64,8 @@ class Log:
         if request.headers.get("Upgrade"):
             return None
         body = b'{"source":{"kind":"live","id":"x"}}'
+        query = {k: v[0] for k, v in parse_qs(urlsplit(request.path).query).items()}
         if "splash-events" in request.path:
-            query = {k: v[0] for k, v in parse_qs(urlsplit(request.path).query).items()}
             window = Interval(int(query["start_time"]), int(query["end_time"]))
             first = int(query.get("cursor", 0))
             self.asked += [window] if not first else []
@@ -80,7 +80,6 @@ class Log:
             venue = {"exchange": "X", "market": "spot"}
             body = json.dumps({"items": [{"symbol": "A_B", "venues": [venue]}]}).encode()
         if "history/price" in request.path:
-            query = {k: v[0] for k, v in parse_qs(urlsplit(request.path).query).items()}
             before = [ts for ts in sorted(self.rows)[::-1] if ts < int(query["end_time"])]
             self.asked += [Interval(before[0], int(query["end_time"]))] if before else []
             page = ",".join(self.rows[ts] for ts in before[:3])
@@ -134,12 +133,10 @@ def test_a_document_too_large_is_named_and_missing_and_the_rest_of_the_log_is_lo
     (named,) = [f for f, _ in done.findings if f.kind == "document_too_large"]
     assert "event e3 at " in named.says
     assert f"has {len(large):,} bytes, and at most 16,384 are kept" in named.says
-
     log.asked, log.over = [], threading.Event()
     loaded(log, store)
     assert log.asked == [Interval(START + 300, START + 302)], "it is asked for again, alone"
     assert missing(store) == [Interval(START + 300, START + 301)]
-
     log.over = threading.Event()
     assert loaded(log, store, Limits(document_bytes=30_000)).rows.new == 1
     assert len(held(store)) == 6
@@ -176,11 +173,9 @@ def test_a_row_too_large_is_named_and_missing_and_the_rest_of_its_trajectory_is_
     assert len(named) == len(gone)
     what = f"{PRICE} at {format_ts(gone[0])} has unknown fields of 20,005 bytes, and at most 16,384"
     assert any(says.startswith(what) for says in named)
-
     loaded()
     assert {asked.end for asked in log.asked} <= {ts + 1 for ts in gone} | {START}, "it alone"
     assert unanswered() == [Interval(ts, ts + 1) for ts in gone]
-
     assert loaded(Limits(document_bytes=30_000)).rows.new == len(gone)
     assert store.series(PRICE)["ts"].to_list() == [*log.rows]
     assert unanswered() == []
@@ -221,7 +216,6 @@ def test_an_event_in_ever_new_versions_at_ever_new_times_is_bounded_and_missing(
     gone = [ts for ts, _ in log.documents if ts not in kept]
     assert (len(kept), len(gone)) == (5, 2)
     assert missing(store) == [Interval(ts, ts + 1) for ts in gone]
-
     log.over = threading.Event()
     assert loaded(log, store).rows.new == 2
     assert missing(store) == []

@@ -87,11 +87,8 @@ path = "/v9/jumps"
 """
 
 
-def test_the_places_of_another_service_are_those_of_the_profile_it_was_read_by(
-    tmp_path: Path,
-) -> None:
-    (tmp_path / "own.toml").write_text(OWN_NAMES)
-    profile = UserProfile.read(tmp_path / "own.toml").applied(BUILT_IN)
+def test_the_places_of_another_service_are_those_of_the_profile_it_was_read_by() -> None:
+    profile = UserProfile.parsed(Path("own.toml"), OWN_NAMES).applied(BUILT_IN)
     body = b'{"rows": [{"ts": 60, "price": 9, "volume": 1, "px": {}}], "next_end_time": 60}'
     page = read_history_page(profile.histories[Family.PRICE], KEY, Response(200, {}, body))
     findings: list[Finding] = []
@@ -124,14 +121,13 @@ def test_a_kind_of_a_later_version_is_named_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("kind", sorted(WORDS))
-def test_what_is_to_be_written_is_a_line_that_the_file_can_have(kind: str, tmp_path: Path) -> None:
+def test_what_is_to_be_written_is_a_line_that_the_file_can_have(kind: str) -> None:
     where = DOCUMENTS if kind in OF_DOCUMENTS else ROWS
     (line,) = explained([{"kind": kind, "where": where, "says": "", "times": 1}])
     written = line.partition("; profile: ")[2]
     assert bool(written) == (not line.endswith("nothing to write"))
     section, _, entry = written.replace('"/..."', '"/x"').partition("] ")
-    file = tmp_path / "profile.toml"
     entry = entry.replace('unit = "..."', 'unit = "bps"').replace("COLUMN", "spread_pct")
     at_top = not written.startswith("[")
-    file.write_text(written if at_top else f"{section}]\n{entry}\n")
-    UserProfile.read(file).applied(BUILT_IN)
+    said = written if at_top else f"{section}]\n{entry}\n"
+    UserProfile.parsed(Path("profile.toml"), said).applied(BUILT_IN)

@@ -20,10 +20,8 @@ NAMES = [each.name for each in dataclasses.fields(Limits)]
 HERE = "http://127.0.0.1:9"
 
 
-def profile(folder: Path, text: str) -> UserProfile:
-    path = folder / "mine.toml"
-    path.write_text(text)
-    return UserProfile.read(path)
+def profile(text: str) -> UserProfile:
+    return UserProfile.parsed(Path("mine.toml"), text)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -37,8 +35,8 @@ def test_a_limit_is_above_nothing_and_whole_where_it_counts(name: str, value: ob
         Limits(**{name: value})
 
 
-def test_the_profile_sets_the_limits_of_every_client(tmp_path: Path) -> None:
-    users = profile(tmp_path, "[limits]\nbody_bytes = 1024\ndocument_bytes = 70_000\nanswer_s = 5")
+def test_the_profile_sets_the_limits_of_every_client() -> None:
+    users = profile("[limits]\nbody_bytes = 1024\ndocument_bytes = 70_000\nanswer_s = 5")
     wanted = dataclasses.replace(LIMITS, body_bytes=1024, document_bytes=70_000, answer_s=5)
     for kind in (Client, McpClient):
         client = kind(HERE, "key", profile=users)
@@ -68,9 +66,9 @@ def test_the_waits_of_a_client_are_limited_as_well() -> None:
         ('[limits]\nbody_bytes = "1 MB"', "mine.toml"),
     ],
 )
-def test_a_profile_with_another_limit_is_refused(tmp_path: Path, text: str, wrong: str) -> None:
+def test_a_profile_with_another_limit_is_refused(text: str, wrong: str) -> None:
     with pytest.raises(InputError, match=wrong):
-        profile(tmp_path, text)
+        profile(text)
 
 
 def test_the_interface_page_shows_every_limit_with_its_value_and_its_reason() -> None:

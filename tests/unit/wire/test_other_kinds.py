@@ -29,21 +29,15 @@ markets = { spot = "SPOT", futures = "PERP" }
 """
 
 
-@pytest.fixture
-def profile(tmp_path: Path):
-    def read(text: str, before: Profile = BUILT_IN) -> Profile:
-        path = tmp_path / "profile.toml"
-        path.write_text(text)
-        return UserProfile.read(path).applied(before)
-
-    return read
+def profile(text: str, before: Profile = BUILT_IN) -> Profile:
+    return UserProfile.parsed(Path("profile.toml"), text).applied(before)
 
 
 def body(document: object) -> bytes:
     return json.dumps(document).encode()
 
 
-def test_one_composed_key_is_asked_for_in_the_words_of_the_service(profile) -> None:
+def test_one_composed_key_is_asked_for_in_the_words_of_the_service() -> None:
     route = profile(
         SPELLED
         + """
@@ -62,7 +56,7 @@ def test_one_composed_key_is_asked_for_in_the_words_of_the_service(profile) -> N
     }
 
 
-def test_exchanges_and_symbols_are_spelled_as_the_file_has_it_both_ways(profile) -> None:
+def test_exchanges_and_symbols_are_spelled_as_the_file_has_it_both_ways() -> None:
     found = profile(
         """
         [spelling]
@@ -88,7 +82,7 @@ def test_exchanges_and_symbols_are_spelled_as_the_file_has_it_both_ways(profile)
     assert listed == [["btc_usdt", "cb", "kraken"], ["ether", "kraken", "cb"]]
 
 
-def test_an_open_state_is_asked_for_by_name_and_word_of_the_service(profile) -> None:
+def test_an_open_state_is_asked_for_by_name_and_word_of_the_service() -> None:
     said = '[events.splash]\nparameters = { lifecycle = "state" }\nwords = { open = "BORN" }\n'
     route = profile(said).events[EventFamily.SPLASH].filtered("open")
     query = route.query(Interval(60, 120), None)
@@ -107,7 +101,7 @@ fields.volume = { wire = "vol" }
 """
 
 
-def test_nested_rows_with_iso_times_and_decimal_text_are_read(profile) -> None:
+def test_nested_rows_with_iso_times_and_decimal_text_are_read() -> None:
     route = profile(NESTED).histories[Family.PRICE]
     row = {
         "t": {"open": "2023-11-14T22:14:00Z", "close": "2023-11-14T22:15:00Z"},
@@ -121,7 +115,7 @@ def test_nested_rows_with_iso_times_and_decimal_text_are_read(profile) -> None:
     assert read.next_end_time == 1_700_000_040
 
 
-def test_rows_that_are_lists_are_read_by_position_and_a_header_pages_them(profile) -> None:
+def test_rows_that_are_lists_are_read_by_position_and_a_header_pages_them() -> None:
     route = profile(
         """
         [history.price]
@@ -155,7 +149,7 @@ def test_rows_that_are_lists_are_read_by_position_and_a_header_pages_them(profil
         ("fraction_per_year", 0.876, 0.0004),
     ],
 )
-def test_rates_of_any_time_become_those_of_their_interval(profile, unit, sent, rate) -> None:
+def test_rates_of_any_time_become_those_of_their_interval(unit, sent, rate) -> None:
     route = profile(f'[history.funding]\nfields.buy_rate = {{ unit = "{unit}" }}\n')
     row = {"ts": 60, "buy_rate": sent, "sell_rate": None, "differential_pct_8h": None}
     row |= {"buy_interval_hours": 4, "sell_interval_hours": 4}
@@ -166,7 +160,7 @@ def test_rates_of_any_time_become_those_of_their_interval(profile, unit, sent, r
 
 @pytest.mark.parametrize("unit", ["percent_per_hour", "fraction_per_8h", "bps_per_year"])
 @pytest.mark.parametrize("numbers", ["json", "text"])
-def test_a_rate_of_nothing_is_nothing_in_every_unit(profile, unit: str, numbers: str) -> None:
+def test_a_rate_of_nothing_is_nothing_in_every_unit(unit: str, numbers: str) -> None:
     found = profile(
         f'[history.funding]\nnumbers = "{numbers}"\nfields.buy_rate = {{ unit = "{unit}" }}\n'
     ).histories[Family.FUNDING]
@@ -179,7 +173,7 @@ def test_a_rate_of_nothing_is_nothing_in_every_unit(profile, unit: str, numbers:
     check_needed(found, read.frame, answer)
 
 
-def test_hours_of_an_interval_that_no_row_has_stand_in_the_file(profile) -> None:
+def test_hours_of_an_interval_that_no_row_has_stand_in_the_file() -> None:
     rate = 'fields.buy_rate = { unit = "percent_per_hour" }\n'
     row = {"ts": 60, "buy_rate": 0.01, "sell_rate": 0.5, "differential_pct_8h": None}
     rows = [row | {"sell_interval_hours": 8}, row | {"ts": 0, "buy_rate": None}]
@@ -198,7 +192,7 @@ def test_hours_of_an_interval_that_no_row_has_stand_in_the_file(profile) -> None
 
 
 @pytest.mark.parametrize("said", ["fields.buy_rate = 8", "fields.buy_interval_hours = 0"])
-def test_a_constant_is_the_hours_of_an_interval_alone(profile, said: str) -> None:
+def test_a_constant_is_the_hours_of_an_interval_alone(said: str) -> None:
     with pytest.raises(InputError, match="hours above 0"):
         profile(f"[history.funding]\n{said}\n")
 
@@ -206,7 +200,7 @@ def test_a_constant_is_the_hours_of_an_interval_alone(profile, said: str) -> Non
 PAIR_TEMPLATE = "{buy_exchange}.{buy_market}>{sell_exchange}.{sell_market}"
 
 
-def read_route(profile, leg: str, text: object) -> tuple[list[object], list[tuple[str, str]]]:
+def read_route(leg: str, text: object) -> tuple[list[object], list[tuple[str, str]]]:
     """Return the four columns of legs that a template reads of one text, and the findings."""
     names = [f"{side}_{part}" for side in ("buy", "sell") for part in ("exchange", "market")]
     paths = "\n".join(f'paths.{name} = ["route"]' for name in names)
@@ -216,8 +210,8 @@ def read_route(profile, leg: str, text: object) -> tuple[list[object], list[tupl
     return [row[name] for name in names], [(each.kind, each.says) for each in findings]
 
 
-def test_a_template_may_name_both_legs(profile) -> None:
-    found = read_route(profile, PAIR_TEMPLATE, "KRAKEN.spot>BYBIT.futures")
+def test_a_template_may_name_both_legs() -> None:
+    found = read_route(PAIR_TEMPLATE, "KRAKEN.spot>BYBIT.futures")
     assert found == (["KRAKEN", "spot", "BYBIT", "futures"], [])
 
 
@@ -232,12 +226,12 @@ def test_a_template_may_name_both_legs(profile) -> None:
         (PAIR_TEMPLATE, "KRAKEN.spot>BYBIT.futures>OKX.spot"),
     ],
 )
-def test_a_leg_that_its_template_cannot_read_is_a_finding_and_null(profile, leg, text) -> None:
-    found = read_route(profile, leg, text)
+def test_a_leg_that_its_template_cannot_read_is_a_finding_and_null(leg, text) -> None:
+    found = read_route(leg, text)
     assert found == ([None] * 4, [("leg_unreadable", text)] * 4)
 
 
-def test_an_exchange_that_is_a_number_is_spelled_as_the_file_has_it(profile) -> None:
+def test_an_exchange_that_is_a_number_is_spelled_as_the_file_has_it() -> None:
     said = '[spelling]\nexchanges = { KRAKEN = "12" }\n'
     found = profile(said)
     row = read_document(
@@ -252,7 +246,7 @@ def test_an_exchange_that_is_a_number_is_spelled_as_the_file_has_it(profile) -> 
     assert [str(leg) for leg in next(iter(ended.value.value.legs.values()))] == ["KRAKEN.spot"]
 
 
-def test_a_log_is_asked_by_templates_and_one_without_a_value_is_left_out(profile) -> None:
+def test_a_log_is_asked_by_templates_and_one_without_a_value_is_left_out() -> None:
     ask = 'from = "{start_time}", to = "{end_time}", size = "{limit}", after = "{cursor}"'
     said = f'[events.spread]\nask = {{ {ask} }}\ntimes = "ms"\n'
     route = profile(said).events[EventFamily.SPREAD]
@@ -261,14 +255,14 @@ def test_a_log_is_asked_by_templates_and_one_without_a_value_is_left_out(profile
     assert route.query(Interval(60, 120), "c7")["after"] == "c7"
 
 
-def test_a_log_s_longest_window_its_depth_and_its_delay_are_the_file_s(profile) -> None:
+def test_a_log_s_longest_window_its_depth_and_its_delay_are_the_file_s() -> None:
     said = "window_s = 86400\nretention_s = 604800\ndelay_s = 300\n"
     route = profile(f"[events.splash]\n{said}").events[EventFamily.SPLASH]
     assert (route.window_s, route.retention_s, route.delay_s) == (86_400, 604_800, 300)
     assert profile("[history.price]\ndelay_s = 0\n").histories[Family.PRICE].delay_s == 0
 
 
-def test_the_legs_of_a_listing_may_be_the_names_of_an_object(profile) -> None:
+def test_the_legs_of_a_listing_may_be_the_names_of_an_object() -> None:
     found = profile(f'{SPELLED}\n[listing]\nleg = "{{exchange}}/{{market}}"\nq = "search"\n')
     flow = list_symbols(found, "BTC", RetryPolicy())
     assert next(flow).request.query[0] == ("search", "BTC")
@@ -282,7 +276,7 @@ def test_the_legs_of_a_listing_may_be_the_names_of_an_object(profile) -> None:
     assert listing.findings == ()
 
 
-def test_a_listing_that_is_whole_in_its_own_words_is_not_searched_further(profile) -> None:
+def test_a_listing_that_is_whole_in_its_own_words_is_not_searched_further() -> None:
     found = profile('[listing]\ntruncated = "state.more"\n')
     flow = list_symbols(found, "", RetryPolicy())
     next(flow)
@@ -331,7 +325,7 @@ def test_a_listing_that_is_whole_in_its_own_words_is_not_searched_further(profil
     ],
 )
 def test_what_a_profile_cannot_say_is_refused_before_anything_is_asked(
-    profile, text: str, words: str
+    text: str, words: str
 ) -> None:
     with pytest.raises(InputError) as refused:
         profile(text)
@@ -340,7 +334,7 @@ def test_what_a_profile_cannot_say_is_refused_before_anything_is_asked(
     assert len(str(refused.value)) <= 400
 
 
-def test_a_time_of_a_unit_that_schemas_invent_is_read_where_the_file_names_it(profile) -> None:
+def test_a_time_of_a_unit_that_schemas_invent_is_read_where_the_file_names_it() -> None:
     fields = {"ts": {"unit": "ticks"}, "price": {}, "mark_price": {}, "volume": {}}
     tool = {"route": "/api/v1/data/history/price", "record": {"fields": fields}}
     found = with_schemas(BUILT_IN, body({"source": {"id": "x"}, "tools": {"t": tool}}))

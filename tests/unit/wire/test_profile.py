@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -73,6 +74,7 @@ def test_a_document_that_says_what_is_assumed_leaves_no_finding() -> None:
     profile = told()
     assert profile.findings == ()
     assert profile.source == Source("live", "rail-1")
+    assert profile.schema_hash == hashlib.sha256(json.dumps(DOCUMENT).encode()).hexdigest()
     for family, built_in in BUILT_IN.histories.items():
         route = profile.histories[family]
         assert (route.path, route.fields, route.next) == (
@@ -81,11 +83,6 @@ def test_a_document_that_says_what_is_assumed_leaves_no_finding() -> None:
             built_in.next,
         )
         assert (route.limit, route.retention_s, route.delay_s) == (5000, 2592000, 0)
-
-
-def test_the_hash_is_that_of_the_bytes() -> None:
-    body = json.dumps(DOCUMENT).encode()
-    assert with_schemas(BUILT_IN, body).schema_hash == hashlib.sha256(body).hexdigest()
 
 
 def test_a_tool_under_another_name_is_found_by_its_route() -> None:
@@ -350,61 +347,50 @@ def test_sentences_that_contradict_each_other_are_not_understood() -> None:
     assert is_reversed(both, "spread_pct") is None
 
 
-def test_a_reversed_sign_turns_the_factor_and_is_a_finding() -> None:
-    route, findings = declared(SPREADS, spread_pct={"unit": "bps", "sign": "buy / sell - 1"})
-    assert route.fields[-1].factor == -0.01
-    assert findings == [
-        ("unit_converted", f"{SPREADS.tool}.spread_pct"),
-        ("sign_reversed", f"{SPREADS.tool}.spread_pct"),
-    ]
+@pytest.mark.parametrize(
+    ("column", "unit", "sign", "factor", "kinds"),
+    [
+        ("spread_pct", "bps", "buy / sell - 1", -0.01, ["unit_converted", "sign_reversed"]),
+        ("spread_pct", "percent", "green is good", 1.0, ["sign_unclear"]),
+        ("spread_pct", "percent", "sell / buy", 1.0, []),
+        ("spread_pct", "percent", None, 1.0, []),
+        ("buy_price", "quote", "buy / sell", 1.0, []),
+    ],
+)
+def test_a_declared_sign_turns_the_factor_and_an_unclear_one_is_ours(
+    column: str, unit: str, sign: str | None, factor: float, kinds: list[str]
+) -> None:
+    route, findings = declared(SPREADS, **{column: {"unit": unit, "sign": sign}})
+    assert route.rule(column).factor == factor
+    assert findings == [(kind, f"{SPREADS.tool}.{column}") for kind in kinds]
 
 
-def test_a_sign_that_is_not_understood_is_taken_as_ours_with_a_finding() -> None:
-    route, findings = declared(SPREADS, spread_pct={"unit": "percent", "sign": "green is good"})
-    assert route.fields == SPREADS.fields
-    assert findings == [("sign_unclear", f"{SPREADS.tool}.spread_pct")]
-
-
-def test_a_sign_as_ours_or_none_or_of_a_field_without_one_is_no_finding() -> None:
-    assert declared(SPREADS, spread_pct={"unit": "percent", "sign": "sell / buy"}) == (SPREADS, [])
-    assert declared(SPREADS, spread_pct={"unit": "percent", "sign": None}) == (SPREADS, [])
-    assert declared(SPREADS, buy_price={"unit": "quote", "sign": "buy / sell"}) == (SPREADS, [])
-
-
-@pytest.mark.parametrize("key", [["ts"], ["symbol", "exchange", "market", "ts"], None, "ts", [1]])
-def test_a_key_of_the_time_alone_is_as_built_in(key) -> None:
-    assert declared(PRICES, key) == (PRICES, [])
-
-
-def test_a_key_with_another_field_of_the_record_allows_ties() -> None:
-    route, findings = declared(PRICES, ["symbol", "ts", "seq"], seq={"type": "integer"})
-    assert route.key == ("ts", "seq")
-    assert findings == [
-        ("field_unknown", f"{PRICES.tool}.seq"),
-        ("ties_allowed", f"{PRICES.tool}.key"),
-    ]
-
-
-def test_an_empty_key_promises_nothing() -> None:
-    route, findings = declared(PRICES, [])
-    assert (route.key, findings) == ((), [("ties_allowed", f"{PRICES.tool}.key")])
-
-
-def test_a_key_of_a_field_that_no_record_has_is_a_finding_and_not_used() -> None:
-    route, findings = declared(PRICES, ["ts", "lot"])
-    assert (route.key, findings) == (("ts",), [("key_unusable", f"{PRICES.tool}.key")])
+@pytest.mark.parametrize(
+    ("said", "key", "kinds"),
+    [
+        *((said, ("ts",), []) for said in (["ts"], ["symbol", "exchange", "market", "ts"])),
+        *((said, ("ts",), []) for said in (None, "ts", [1])),
+        (["symbol", "ts", "seq"], ("ts", "seq"), ["ties_allowed"]),
+        ([], (), ["ties_allowed"]),
+        (["ts", "lot"], ("ts",), ["key_unusable"]),  # no field of the record
+    ],
+)
+def test_a_declared_key_is_the_time_or_allows_ties(
+    said: object, key: tuple[str, ...], kinds: list[str]
+) -> None:
+    route, (unknown, *findings) = declared(PRICES, said, seq={"type": "integer"})
+    assert unknown == ("field_unknown", f"{PRICES.tool}.seq")
+    assert (route.key, findings) == (key, [(kind, f"{PRICES.tool}.key") for kind in kinds])
+    assert replace(route, key=("ts",)) == PRICES
 
 
 def schemas(tools: dict[str, object]) -> bytes:
     return json.dumps({"source": {"kind": "live", "id": "x"}, "tools": tools}).encode()
 
 
-def test_every_built_in_tool_has_a_route_to_be_known_by() -> None:
+def test_a_tool_renamed_by_the_schemas_is_known_by_its_route() -> None:
     assert set(BUILT_IN.routes) == set(BUILT_IN.tools)
     assert len(set(BUILT_IN.routes.values())) == len(set(BUILT_IN.tools.values())) == 11
-
-
-def test_a_tool_renamed_by_the_schemas_is_known_by_its_route() -> None:
     body = schemas({f"market.{role}": {"route": path} for role, path in BUILT_IN.routes.items()})
     assert with_schemas(BUILT_IN, body).tools == {role: f"market.{role}" for role in BUILT_IN.tools}
 

@@ -216,11 +216,22 @@ def test_the_parameter_that_is_missing_is_named_in_many_ways(message: str) -> No
 
 
 @pytest.mark.parametrize(
-    "message",
-    ["no such trajectory", "", "it is missing", "bad request", "the parameter is missing"],
+    ("message", "asked", "legs"),
+    [
+        *((said, {"pair": "{symbol}"}, 2) for said in ("no such trajectory", "", "bad request")),
+        *((f"{what} is missing", {"pair": "{symbol}"}, 2) for what in ("it", "the parameter")),
+        ("pair is missing, such as BTC_USDT", {"pair": "{symbol}"}, 2),  # again
+        ("key is missing, such as KRAKEN.spot,COINBASE.spot", {}, 1),  # two legs, of a price
+        *(
+            (f"{leg} is missing, such as KRAKEN:spot", {}, 2)
+            for leg in ("venue", "buy_or_sell_leg")
+        ),
+    ],
 )
-def test_words_that_name_no_parameter_change_no_question(message: str) -> None:
-    assert question_named(message, {"pair": "{symbol}"}, 2, MARKETS) is None
+def test_words_that_name_no_parameter_or_no_side_change_no_question(
+    message: str, asked: dict[str, str], legs: int
+) -> None:
+    assert question_named(message, asked, legs, MARKETS) is None
 
 
 @pytest.mark.parametrize(
@@ -242,22 +253,6 @@ def test_an_example_is_read_whole_or_not_at_all(example: str, template: str | No
     legs = 2 if template and "{buy." in template else 1
     found = question_named(f"'key' was not sent, {example}", {}, legs, MARKETS)
     assert found == (template and {"key": template})
-
-
-def test_an_example_of_two_legs_is_none_for_a_price() -> None:
-    said = "key is missing, such as KRAKEN.spot,COINBASE.spot"
-    assert question_named(said, {}, 1, MARKETS) is None
-
-
-@pytest.mark.parametrize("name", ["venue", "buy_or_sell_leg"])
-def test_a_leg_of_no_side_is_not_guessed(name: str) -> None:
-    said = f"{name} is missing, such as KRAKEN:spot"
-    assert question_named(said, {}, 2, MARKETS) is None
-
-
-def test_a_parameter_that_is_missed_again_ends_the_questions() -> None:
-    said = "pair is missing, such as BTC_USDT"
-    assert question_named(said, {"pair": "{symbol}"}, 2, MARKETS) is None
 
 
 ROUTE = "/history/spread"

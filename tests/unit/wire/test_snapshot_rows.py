@@ -243,18 +243,12 @@ fields.next_funding_time = { wire = "due", unit = "iso" }
 LEG = {"symbol": "A_B", "exchange": "X", "market": "futures"}
 
 
-@pytest.fixture
-def ours(tmp_path: Path):
-    def read(text: str, kind: str, answer: object):
-        path = tmp_path / "profile.toml"
-        path.write_text(text)
-        shape = UserProfile.read(path).applied(BUILT_IN).shapes[kind]
-        return json.loads(shape.ours(Response(200, {}, json.dumps(answer).encode())).body)
-
-    return read
+def ours(text: str, kind: str, answer: object) -> Any:
+    shape = UserProfile.parsed(Path("p.toml"), text).applied(BUILT_IN).shapes[kind]
+    return json.loads(shape.ours(Response(200, {}, json.dumps(answer).encode())).body)
 
 
-def test_a_rate_of_an_hour_is_that_of_its_interval_with_the_sign_turned(ours) -> None:
+def test_a_rate_of_an_hour_is_that_of_its_interval_with_the_sign_turned() -> None:
     item = {**LEG, "r": 0.25, "h": 8, "due": "1970-01-01T08:00:00Z", "mood": {}}
     found = ours(HOURLY, "funding", {"rates": [item], "ts": 7})
     rate = {"rate": -0.02, "interval_hours": 8, "next_funding_time": 28_800, "rest": {"mood": {}}}
@@ -271,12 +265,12 @@ def test_a_rate_of_an_hour_is_that_of_its_interval_with_the_sign_turned(ours) ->
         ({"r": 0.25, "h": 8, "due": "soon"}, "not understood: next_funding_time of another type"),
     ],
 )
-def test_what_is_not_there_or_of_another_type_is_not_understood(ours, item, words) -> None:
+def test_what_is_not_there_or_of_another_type_is_not_understood(item, words) -> None:
     found = ours(HOURLY, "funding", {"rates": [LEG | item]})
     assert snapshot_items("funding", json.dumps(found)).words == words
 
 
-def test_hours_that_no_item_has_stand_in_the_file(ours) -> None:
+def test_hours_that_no_item_has_stand_in_the_file() -> None:
     said = HOURLY.replace('{ wire = "h" }', "4")
     (found,) = ours(said, "funding", {"rates": [LEG | {"r": 0.25}]})["items"]
     assert (found["rate"], found["interval_hours"]) == (-0.01, 4.0)
@@ -288,7 +282,7 @@ leg = "{buy_exchange}.{buy_market}>{sell_exchange}.{sell_market}"
 """
 
 
-def test_both_legs_of_one_text_are_read_and_a_text_that_is_none_stays_beside(ours) -> None:
+def test_both_legs_of_one_text_are_read_and_a_text_that_is_none_stays_beside() -> None:
     names = [f"{side}_{part}" for side in ("buy", "sell") for part in ("exchange", "market")]
     said = PAIR + "\n".join(f'fields.{name} = {{ wire = "route" }}' for name in names)
     texts = ["KRAKEN.spot>BYBIT.futures", "KRAKEN.spot"]
@@ -298,12 +292,12 @@ def test_both_legs_of_one_text_are_read_and_a_text_that_is_none_stays_beside(our
 
 
 @pytest.mark.parametrize("answer", [{"items": [LEG]}, [LEG], {"rates": 3}, "text"])
-def test_an_answer_without_the_items_stays_as_it_is(ours, answer) -> None:
+def test_an_answer_without_the_items_stays_as_it_is(answer) -> None:
     assert ours(HOURLY, "funding", answer) == answer
 
 
 @pytest.mark.parametrize("deep", [40, 400, 900])
-def test_what_is_nested_deep_is_kept(ours, deep: int) -> None:
+def test_what_is_nested_deep_is_kept(deep: int) -> None:
     found = ours(HOURLY, "funding", {"rates": [{**LEG, "r": 0.5, "h": 8, "x": nested(deep)}]})
     assert json.dumps(found).count("[") > deep
 
@@ -315,7 +309,7 @@ def nested(deep: int) -> list[object]:
     return value
 
 
-def test_names_of_another_spelling_are_ours_without_a_section(ours) -> None:
+def test_names_of_another_spelling_are_ours_without_a_section() -> None:
     spelled = '[spelling]\nexchange_case = "lower"\nmarkets = { futures = "PERP" }'
     item = LEG | {"exchange": "x", "market": "PERP", "rate": 0.5}
     assert ours(spelled, "funding", {"items": [item]})["items"] == [LEG | {"rate": 0.5}]
@@ -331,6 +325,6 @@ def test_names_of_another_spelling_are_ours_without_a_section(ours) -> None:
         "[snapshots.spread]\nleg = '{exchange}'",
     ],
 )
-def test_a_section_that_cannot_be_meant_is_refused_by_name(ours, text: str) -> None:
+def test_a_section_that_cannot_be_meant_is_refused_by_name(text: str) -> None:
     with pytest.raises(InputError, match="allowed: "):
         ours(text, "spread", {})

@@ -290,16 +290,15 @@ def test_a_memory_of_nothing_is_refused() -> None:
         RecentlyDelivered(0)
 
 
-def test_the_users_file_has_the_last_word_on_paths_and_words(tmp_path: Path) -> None:
-    file = tmp_path / "rail.toml"
-    file.write_text(
+def test_the_users_file_has_the_last_word_on_paths_and_words() -> None:
+    said = (
         '[streams]\nmarket = "/v2/ws"\nevents.splash = "/v2/splash"\nchannels.price = "ticker"\n'
         'fields = { action = "op", item = "data" }\n'
         'words = { subscribe = "sub", error = "failed" }\n'
     )
-    names = UserProfile.read(file).applied(BUILT_IN).streams
-    said = subscription(names, BUILT_IN.histories[Family.PRICE], Trajectory.parse("A_B:X.spot"), 3)
-    assert said.startswith(b'{"op":"sub","id":3,"channel":"ticker",')
+    names = UserProfile.parsed(Path("p.toml"), said).applied(BUILT_IN).streams
+    sent = subscription(names, BUILT_IN.histories[Family.PRICE], Trajectory.parse("A_B:X.spot"), 3)
+    assert sent.startswith(b'{"op":"sub","id":3,"channel":"ticker",')
     assert read_market_message(names, b'{"id":3,"data":{"ts":1}}', []) == Item(3, b'{"ts":1}')
     assert isinstance(read_market_message(names, b'{"type":"failed","id":3}', []), Refused)
     assert (names.market, names.events[EventFamily.SPLASH]) == ("/v2/ws", "/v2/splash")

@@ -17,10 +17,8 @@ from toolkit.wire.rows.rows import read_history_page
 SPREAD = Trajectory.parse("BTC_USD:COINBASE.spot:KRAKEN.spot")
 
 
-def written(folder: Path, text: str) -> UserProfile:
-    path = folder / "profile.toml"
-    path.write_text(text)
-    return UserProfile.read(path)
+def written(text: str) -> UserProfile:
+    return UserProfile.parsed(Path("profile.toml"), text)
 
 
 def over_schemas(users: UserProfile, fields: dict[str, dict[str, str]]) -> HistoryRoute:
@@ -30,9 +28,8 @@ def over_schemas(users: UserProfile, fields: dict[str, dict[str, str]]) -> Histo
     return users.applied(with_schemas(users.applied(BUILT_IN), schemas)).histories[Family.SPREAD]
 
 
-def test_every_path_is_the_users(tmp_path: Path) -> None:
+def test_every_path_is_the_users() -> None:
     users = written(
-        tmp_path,
         """
         schemas_path = "/s"
         symbols_path = "/l"
@@ -55,18 +52,16 @@ def test_every_path_is_the_users(tmp_path: Path) -> None:
     assert found.snapshots["funding"] == BUILT_IN.snapshots["funding"]
 
 
-def test_the_file_stands_over_what_schemas_say(tmp_path: Path) -> None:
-    users = written(tmp_path, '[history.spread]\nfields.spread_pct = { unit = "fraction" }\n')
+def test_the_file_stands_over_what_schemas_say() -> None:
+    users = written('[history.spread]\nfields.spread_pct = { unit = "fraction" }\n')
     route = over_schemas(users, {"ts": {"unit": "s"}, "spread_pct": {"unit": "bananas"}})
     assert (route.rule("spread_pct").unit, route.rule("spread_pct").factor) == ("fraction", 100.0)
 
 
 @pytest.mark.parametrize("key", [["ts", "seq"], []])
-def test_key_and_sign_of_the_file_stand_over_those_of_schemas(
-    tmp_path: Path, key: list[str]
-) -> None:
+def test_key_and_sign_of_the_file_stand_over_those_of_schemas(key: list[str]) -> None:
     section = f"[history.spread]\nkey = {json.dumps(key)}\n"
-    users = written(tmp_path, f"{section}fields.spread_pct = {{ reversed = false }}\n")
+    users = written(f"{section}fields.spread_pct = {{ reversed = false }}\n")
     fields = {"ts": {"unit": "s"}, "spread_pct": {"unit": "percent", "sign": "buy / sell - 1"}}
     tool = {"route": "/api/v1/data/history/spread", "record": {"key": ["ts"], "fields": fields}}
     declared = with_schemas(BUILT_IN, json.dumps({"tools": {"t": tool}}).encode())
@@ -75,27 +70,25 @@ def test_key_and_sign_of_the_file_stand_over_those_of_schemas(
     assert (after.key, after.rule("spread_pct").factor) == (tuple(key), 1.0)
 
 
-def test_schemas_give_the_unit_of_a_field_that_the_file_renames(tmp_path: Path) -> None:
-    users = written(tmp_path, '[history.spread]\nfields.spread_pct = { wire = "s" }\n')
+def test_schemas_give_the_unit_of_a_field_that_the_file_renames() -> None:
+    users = written('[history.spread]\nfields.spread_pct = { wire = "s" }\n')
     route = over_schemas(users, {"ts": {"unit": "s"}, "s": {"unit": "bps"}})
     assert (route.rule("spread_pct").wire, route.rule("spread_pct").unit) == ("s", "bps")
 
 
-def test_every_parameter_of_a_route_can_be_renamed_once_and_again(tmp_path: Path) -> None:
+def test_every_parameter_of_a_route_can_be_renamed_once_and_again() -> None:
     for section, routes in (("history", BUILT_IN.histories), ("events", BUILT_IN.events)):
         for family, route in routes.items():
             named = ", ".join(f"{role} = 'x_{role}'" for role in route.parameters)
-            users = written(tmp_path, f"[{section}.{family}]\nparameters = {{ {named} }}\n")
+            users = written(f"[{section}.{family}]\nparameters = {{ {named} }}\n")
             found = users.applied(users.applied(BUILT_IN))
             assert getattr(found, "histories" if section == "history" else "events")[
                 family
             ].parameters == {role: f"x_{role}" for role in route.parameters}
 
 
-def test_numbers_as_text_are_read_where_the_file_has_it(tmp_path: Path) -> None:
-    users = written(
-        tmp_path, "[history.spread]\nnumbers = 'text'\nfields.spread_pct = { unit = 'bps' }\n"
-    )
+def test_numbers_as_text_are_read_where_the_file_has_it() -> None:
+    users = written("[history.spread]\nnumbers = 'text'\nfields.spread_pct = { unit = 'bps' }\n")
     route = over_schemas(users, {"ts": {"unit": "ms"}})
     rows = [
         {"ts": "1700000040000", "buy_price": "1e2", "sell_price": "99.95", "spread_pct": "-5"},
@@ -111,8 +104,8 @@ def test_numbers_as_text_are_read_where_the_file_has_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["97,6", "nan", "inf", "1_0", "+1", ".5", "", "null", "x"])
-def test_text_that_is_no_number_stays_in_extra(tmp_path: Path, text: str) -> None:
-    users = written(tmp_path, "[history.spread]\nnumbers = 'text'\n")
+def test_text_that_is_no_number_stays_in_extra(text: str) -> None:
+    users = written("[history.spread]\nnumbers = 'text'\n")
     row = {"ts": 60, "buy_price": "100.0", "sell_price": 101.0, "spread_pct": text}
     body = json.dumps({"items": [row], "next_end_time": None}).encode()
     page = read_history_page(
@@ -123,9 +116,8 @@ def test_text_that_is_no_number_stays_in_extra(tmp_path: Path, text: str) -> Non
     assert [f.kind for f in page.findings] == ["type_changed"]
 
 
-def test_event_paths_and_cursor_names_are_the_users(tmp_path: Path) -> None:
+def test_event_paths_and_cursor_names_are_the_users() -> None:
     users = written(
-        tmp_path,
         """
         [events.splash]
         next = "token"
