@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from tests.conftest import examples
 from toolkit.market import Leg, Market
-from toolkit.service.market.exchanges import LegKey, ListedLeg
-from toolkit.service.market.exchanges.acceptance import accepted, frontier, settled
+from toolkit.service.market.exchanges import LegKey, ListedLeg, accepted, frontier, settled
 
 DAY = 1_795_651_200
 HOUR = 3_600

@@ -18,8 +18,15 @@ from toolkit.errors import ExchangeOutageError as Outage
 from toolkit.errors import ExchangeRefusedError as Refused
 from toolkit.market import EventFamily, Leg, Market
 from toolkit.service.events.archive import EventArchive
-from toolkit.service.market.exchanges import BarAnswer, LegKey, ListedLeg, RateAnswer, WantedLegs
-from toolkit.service.market.exchanges.acceptance import accepted, settled
+from toolkit.service.market.exchanges import (
+    BarAnswer,
+    LegKey,
+    ListedLeg,
+    RateAnswer,
+    WantedLegs,
+    accepted,
+    settled,
+)
 from toolkit.service.market.exchanges.archive import Archive, Exchanges
 from toolkit.service.market.exchanges.polling import Poller
 from toolkit.service.market.source import Clock

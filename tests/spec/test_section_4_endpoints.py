@@ -83,27 +83,6 @@ def test_history_is_of_one_trajectory_and_takes_end_time_in_unix_seconds_and_lim
     assert max(item["ts"] for item in page["items"]) < end
 
 
-@pytest.mark.parametrize(("path", "legs"), HISTORIES)
-def test_a_trajectory_is_reconstructed_by_paging_backwards_with_next_end_time(
-    rail: httpx.Client, path: str, legs: dict[str, str]
-) -> None:
-    stamps: list[int] = []
-    end: dict[str, int] = {}
-    while True:
-        page = get(rail, path, **legs, limit=1_000, **end)
-        stamps += [item["ts"] for item in page["items"]]
-        if page["next_end_time"] is None:
-            break
-        end = {"end_time": page["next_end_time"]}
-    source = miniature.source()
-    held = [
-        set(source.bars("ETH_USDT", leg).ts.tolist())
-        for leg in source.listing["ETH_USDT"]
-        if leg.exchange in legs.values()
-    ]
-    assert stamps == sorted(set.intersection(*held), reverse=True)
-
-
 def test_every_rest_route_is_an_action_whose_message_is_the_rest_body(
     rail: httpx.Client, route: tuple[str, dict[str, str]]
 ) -> None:

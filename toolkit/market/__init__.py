@@ -17,9 +17,9 @@ from toolkit.market.names import (
     Source,
     Symbol,
 )
-from toolkit.market.pairs import Pair
 from toolkit.market.streams import (
     EventLog,
+    Pair,
     SnapshotKind,
     SnapshotLog,
     SnapshotTrajectory,

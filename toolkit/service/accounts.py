@@ -207,14 +207,7 @@ def _refusal(path: Path, advice: str) -> InputError:
     return InputError("owners", str(path), f"a TOML file with {_TABLES}", advice=advice)
 
 
-WINDOW_S = 60
-"""The length of a window (s)."""
-
-
-@dataclass(slots=True)
-class _QuotaWindow:
-    begun: float
-    spent: int
+_WINDOW_S = 60
 
 
 class Quotas:
@@ -226,7 +219,7 @@ class Quotas:
 
     def __init__(self, ticks: Callable[[], float] = time.monotonic) -> None:
         self._ticks = ticks
-        self._windows: dict[str, _QuotaWindow] = {}
+        self._windows: dict[str, tuple[float, int]] = {}  # begun, spent
 
     def spend(self, owner: str, quota: int, *, policy: str) -> dict[str, str]:
         """Count one request, and return the headers with the quota, named ``policy``, and the rest.
@@ -234,15 +227,16 @@ class Quotas:
         A spent quota is a 429 `Problem` with the same headers.
         """
         now = self._ticks()
-        window = self._windows.get(owner)
-        if window is None or now - window.begun >= WINDOW_S:
-            window = self._windows[owner] = _QuotaWindow(now, 0)
-        wait_s = max(1, math.ceil(window.begun + WINDOW_S - now))
-        is_spent = window.spent >= quota
-        window.spent += not is_spent
+        begun, spent = self._windows.get(owner, (now, 0))
+        if now - begun >= _WINDOW_S:
+            begun, spent = now, 0
+        wait_s = max(1, math.ceil(begun + _WINDOW_S - now))
+        is_spent = spent >= quota
+        spent += not is_spent
+        self._windows[owner] = begun, spent
         headers = {
-            "RateLimit-Policy": f'"{policy}";q={quota};w={WINDOW_S}',
-            "RateLimit": f'"{policy}";r={max(quota - window.spent, 0)};t={wait_s}',
+            "RateLimit-Policy": f'"{policy}";q={quota};w={_WINDOW_S}',
+            "RateLimit": f'"{policy}";r={max(quota - spent, 0)};t={wait_s}',
         }
         if is_spent:
             detail = f"The quota of {quota} requests per minute is spent; retry in {wait_s} s."
@@ -270,6 +264,9 @@ class Reach:
     delay_s: int = 0
 
 
+_MONTH = Reach(30 * _DAY_S)
+
+
 @dataclass(frozen=True, slots=True)
 class Terms:
     """What a plan includes (docs/interface.md, "Plans"), beside the tools that name it.
@@ -280,10 +277,10 @@ class Terms:
 
     quota: int
     page: Limit
-    history: Reach
-    spread_history: Reach
-    spread_events: Reach
-    events: Reach = Reach(30 * _DAY_S)
+    history: Reach = _MONTH
+    spread_history: Reach = _MONTH
+    spread_events: Reach = _MONTH
+    events: Reach = _MONTH
     dashboard: Reach = Reach()
     metadata: Reach = Reach()
     stream_open_delay_s: int = 0
@@ -302,19 +299,10 @@ TERMS: Mapping[Plan, Terms] = MappingProxyType(
         Plan.BUILDER: Terms(
             quota=600,
             page=Limit(500, 5_000),
-            history=Reach(30 * _DAY_S),
-            spread_history=Reach(30 * _DAY_S),
-            spread_events=Reach(30 * _DAY_S),
             dashboard=Reach(delay_s=30),
             stream_open_delay_s=30,
         ),
-        Plan.PRO: Terms(
-            quota=6_000,
-            page=Limit(500, 10_000),
-            history=Reach(30 * _DAY_S),
-            spread_history=Reach(30 * _DAY_S),
-            spread_events=Reach(30 * _DAY_S),
-        ),
+        Plan.PRO: Terms(quota=6_000, page=Limit(500, 10_000)),
     }
 )
 """The terms of each plan."""

@@ -136,9 +136,8 @@ def _venue(call: Call[SearchQuery], symbol: str, leg: Leg) -> dict[str, object]:
 def price_history(call: Call[PriceQuery]) -> bytes:
     """Return a page of one leg's prices. An unlisted leg is a 400 naming the parameter."""
     query = call.query
-    (leg,) = legs = _listed(call, {"": (query.exchange, query.market)})
-    trajectory = Trajectory(Family.PRICE, Symbol.parse(query.symbol), legs)
-    return _page(call, trajectory, {"exchange": leg.exchange, "market": leg.market})
+    legs = _listed(call, {"": (query.exchange, query.market)})
+    return _page(call, Trajectory(Family.PRICE, Symbol.parse(query.symbol), legs))
 
 
 def spread_history(call: Call[SpreadQuery]) -> bytes:
@@ -152,7 +151,7 @@ def spread_history(call: Call[SpreadQuery]) -> bytes:
     if buy_s != sell_s and all(start < end for start, end in spans):
         detail = f"its bars are {sell_s} s long, the buy leg's {buy_s} s; no common times"
         raise bad_request([("sell_exchange", detail)])
-    return _pair_page(call, trajectory)
+    return _page(call, trajectory)
 
 
 def funding_history(call: Call[SpreadQuery]) -> bytes:
@@ -163,7 +162,7 @@ def funding_history(call: Call[SpreadQuery]) -> bytes:
     trajectory = _pair(call, Family.FUNDING)
     if Market.FUTURES not in {leg.market for leg in trajectory.legs}:
         raise bad_request([("sell_market", "neither leg is futures; only futures settle funding")])
-    return _pair_page(call, trajectory)
+    return _page(call, trajectory)
 
 
 def _pair(call: Call[SpreadQuery], family: Family) -> Trajectory:
@@ -197,20 +196,7 @@ def _listed(
     return tuple(Leg(exchange, Market(market)) for exchange, market in asked.values())
 
 
-def _pair_page(call: Call[SpreadQuery], trajectory: Trajectory) -> bytes:
-    buy, sell = trajectory.legs
-    legs = {
-        "buy_exchange": buy.exchange,
-        "buy_market": buy.market,
-        "sell_exchange": sell.exchange,
-        "sell_market": sell.market,
-    }
-    return _page(call, trajectory, legs)
-
-
-def _page(
-    call: Call[PriceQuery] | Call[SpreadQuery], trajectory: Trajectory, legs: Mapping[str, str]
-) -> bytes:
+def _page(call: Call[PriceQuery] | Call[SpreadQuery], trajectory: Trajectory) -> bytes:
     end_time = call.query.end_time
     before, since = call.now if end_time is UNSET else end_time, call.since
     # Lost rows are read first: rows found meanwhile are then in both, never in neither.
@@ -221,7 +207,10 @@ def _page(
     oldest = page.next_end_time or 0
     cut = [each._replace(start=max(each.start, oldest)) for each in lost if each.end > oldest]
     said = {"lost": [each._asdict() for each in cut]} if cut else {}
-    head = {"type": f"{trajectory.family}_history_page", "symbol": str(trajectory.symbol), **legs}
+    head = {"type": f"{trajectory.family}_history_page", "symbol": str(trajectory.symbol)}
+    sides = ("buy_", "sell_") if len(trajectory.legs) == 2 else ("",)
+    for side, leg in zip(sides, trajectory.legs, strict=True):
+        head |= {f"{side}exchange": leg.exchange, f"{side}market": leg.market}
     opening = msgspec.json.encode(head).removesuffix(b"}")
     paging = {"next_end_time": page.next_end_time, **said}
     return b'%b,"items":[%b],%b' % (opening, page.items, msgspec.json.encode(paging)[1:])

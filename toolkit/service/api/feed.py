@@ -23,6 +23,8 @@ LOOK_S = 0.05
 KEPT_MESSAGES = 10_000
 """The most messages that wait for one reader; with more it is too slow."""
 
+_EventStream = tuple[EventFamily, int]  # and how late its openings are (s)
+_Span = tuple[int, int]
 _AT_ONCE = 100  # messages handed to listeners before the loop turns, so that they are sent
 
 
@@ -37,15 +39,11 @@ class Listener:
     owner: Owner
     key: str = field(repr=False)
     families: Collection[EventFamily] = ()
-    kept: int = KEPT_MESSAGES
     subscriptions: dict[Hashable, Trajectory] = field(default_factory=dict)
     too_slow: bool = False
     revoked: bool = False
     ended: asyncio.Event = field(default_factory=asyncio.Event)
-    waiting: asyncio.Queue[bytes] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.waiting = asyncio.Queue(self.kept)
+    waiting: asyncio.Queue[bytes] = field(default_factory=lambda: asyncio.Queue(KEPT_MESSAGES))
 
     def offer(self, messages: Sequence[bytes]) -> None:
         """Queue messages to be sent, or mark the listener as too slow."""
@@ -100,10 +98,9 @@ class Feed:
                 listener.ended.set()
 
     async def _tell(self, told: int, now: int) -> None:
-        families = {family for listener in self.listeners for family in listener.families}
+        streams = {stream for listener in self.listeners for stream in self._streams(listener)}
         wanted = {t for listener in self.listeners for t in listener.subscriptions.values()}
-        delays = {self._open_delay_s(listener) for listener in self.listeners}
-        documents, rows = await in_worker(self._news, families, wanted, delays, (told, now))
+        documents, rows = await in_worker(self._news, streams, wanted, (told, now))
         handed = 0
         for listener in list(self.listeners):
             fresh = self._messages(listener, documents, rows)
@@ -115,34 +112,25 @@ class Feed:
                     handed = 0
                     await asyncio.sleep(0)
 
-    def _open_delay_s(self, listener: Listener) -> int:
-        return self._service.policy.terms(listener.owner.plan).stream_open_delay_s
+    def _streams(self, listener: Listener) -> list[_EventStream]:
+        delay_s = self._service.policy.terms(listener.owner.plan).stream_open_delay_s
+        return [(family, delay_s) for family in listener.families]
 
     def _news(
-        self,
-        families: Collection[EventFamily],
-        wanted: Collection[Trajectory],
-        delays: Collection[int],
-        span: tuple[int, int],
-    ) -> tuple[dict[tuple[EventFamily, int], list[bytes]], dict[Trajectory, list[bytes]]]:
-        documents = {
-            (family, delay_s): fresh_documents(self._service.archive, family, delay_s, *span)
-            for family in families
-            for delay_s in delays
-        }
-        rows = {each: self._service.pages.fresh(each, *span) for each in wanted}
-        return documents, rows
+        self, streams: Collection[_EventStream], wanted: Collection[Trajectory], span: _Span
+    ) -> tuple[dict[_EventStream, list[bytes]], dict[Trajectory, list[bytes]]]:
+        archive, pages = self._service.archive, self._service.pages
+        documents = {stream: fresh_documents(archive, *stream, *span) for stream in streams}
+        return documents, {each: pages.fresh(each, *span) for each in wanted}
 
     def _messages(
         self,
         listener: Listener,
-        documents: Mapping[tuple[EventFamily, int], Sequence[bytes]],
+        documents: Mapping[_EventStream, Sequence[bytes]],
         rows: Mapping[Trajectory, Sequence[bytes]],
     ) -> list[bytes]:
-        delay_s = self._open_delay_s(listener)
-        said = [
-            body for family in listener.families for body in documents.get((family, delay_s), ())
-        ]
+        streams = self._streams(listener)
+        said = [body for stream in streams for body in documents.get(stream, ())]
         said = self._documents(listener, said)
         for identity, trajectory in listener.subscriptions.items():
             head = msgspec.json.encode({"type": trajectory.family, "id": identity})

@@ -20,6 +20,7 @@ from toolkit.service.accounts import Limit, Reach, Terms
 from toolkit.service.api.calls import Call
 from toolkit.service.events.documents import (
     FundingChange,
+    Lifecycle,
     SplashChange,
     SpreadChange,
     document_schema,
@@ -30,30 +31,24 @@ from toolkit.service.problems import bad_request
 LONGEST_WINDOW_S = 7 * 86_400
 """The longest window of one request to an event log (s)."""
 
+_LAST = 253_402_300_799  # the end of year 9999: milliseconds do not fit
+
+
+def _unix_s(description: str) -> Meta:
+    return Meta(ge=0, le=_LAST, description=f"Unix seconds; {description}")
+
+
 _Symbol = Annotated[str, Meta(description="BASE_QUOTE, e.g. BTC_USDT")]
 _Exchange = Annotated[str, Meta(description="an UPPERCASE name; a DEX is DEX-{CHAIN}")]
 _Market = Annotated[Literal["spot", "futures", "dex"], Meta(description="spot, futures or dex")]
-_LAST = 253_402_300_799  # the end of year 9999: milliseconds do not fit
-_EndTime = Annotated[
-    int, Meta(ge=0, le=_LAST, description="Unix seconds; only rows before this time (default: now)")
-]
-_WindowStart = Annotated[
-    int, Meta(ge=0, le=_LAST, description="Unix seconds; the window's start, included")
-]
-_WindowEnd = Annotated[
-    int,
-    Meta(
-        ge=0,
-        le=_LAST,
-        description="Unix seconds; the window's end, excluded, at most 7 days after its start",
-    ),
-]
+_EndTime = Annotated[int, _unix_s("only rows before this time (default: now)")]
+_WindowStart = Annotated[int, _unix_s("the window's start, included")]
+_WindowEnd = Annotated[int, _unix_s("the window's end, excluded, at most 7 days after its start")]
 _Limit = Annotated[int, Meta(ge=1, description="a whole number of items, 1 or more")]
 _LeastPct = Annotated[
-    float,
-    Meta(ge=0, le=1_000_000, description="percent, 0 to 1000000; the least absolute size"),
+    float, Meta(ge=0, le=1_000_000, description="percent, 0 to 1000000; the least absolute size")
 ]
-_Lifecycle = Annotated[Literal["open", "closed"], Meta(description="open or closed")]
+_Lifecycle = Annotated[Lifecycle, Meta(description="open or closed")]
 _Cursor = Annotated[str, Meta(description="the previous page's next_cursor, same query otherwise")]
 _SpreadChange = Annotated[
     SpreadChange, Meta(description="spread.opened, spread.updated or spread.closed")
@@ -276,9 +271,9 @@ class Tool(Generic[Q]):
     name: str
     path: str
     summary: str
-    minimum_plan: Plan
     query: type[Q]
     answer: Callable[[Call[Q]], bytes]
+    minimum_plan: Plan = Plan.BUILDER
     limit: Callable[[Terms], Limit] | None = None
     reach: Callable[[Terms], Reach] = lambda _: Reach()
     record: Record | None = None

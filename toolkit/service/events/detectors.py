@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import permutations
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toolkit.market import EventFamily, Leg, Market, Trajectory
 from toolkit.service.events.documents import (
+    Differential,
     FundingChange,
     FundingDocument,
     FundingLeg,
@@ -29,7 +30,6 @@ from toolkit.service.events.documents import (
     SpreadChange,
     SpreadDocument,
     SpreadSize,
-    differential,
     event_id,
     head_of,
     priced,
@@ -135,20 +135,17 @@ class _FundingRows:
         return Life(key, opened_at, span.closed_at, tuple(documents))
 
     def _document(
-        self,
-        identity: str,
-        event_type: FundingChange,
-        row: int,
-        ts: int,
+        self, identity: str, event_type: FundingChange, row: int, ts: int
     ) -> FundingDocument:
         lifecycle: Lifecycle = "closed" if event_type == "funding.closed" else "open"
+        pct_8h = float(self.pct_8h[row])
         return FundingDocument(
             schema="svc.funding.v1",
             event_type=event_type,
             **head_of(identity, lifecycle, ts, self.symbol),
             buy=self.buy.document(int(self.ts[row]), ts),
             sell=self.sell.document(int(self.ts[row]), ts),
-            differential=differential(float(self.pct_8h[row])),
+            differential=Differential(pct_8h, pct_8h * 3 * 365),
             net_of_fees=NetOfFees(),
         )
 
@@ -365,9 +362,8 @@ def _splashes_of(
     rows = rows_over(source, symbol, leg, start - before_s, until)
     if not len(rows.ts):
         return
-    origins = _origins(rows, settings.splash_window_s)
-    kinds: tuple[tuple[Kind, NDArray[np.int64]], ...] = (("pump", origins[0]), ("dump", origins[1]))
-    for kind, origin in kinds:
+    kinds: tuple[Kind, ...] = get_args(Kind)
+    for kind, origin in zip(kinds, _origins(rows, settings.splash_window_s), strict=True):
         value = 100.0 * np.abs(rows.price / rows.price[origin] - 1.0)
         if not (value >= rule.open).any():
             continue

@@ -231,11 +231,6 @@ def head_of(identity: str, lifecycle: Lifecycle, ts: int, symbol: str) -> dict[s
     }
 
 
-def differential(pct_8h: float) -> Differential:
-    """Return a funding differential (percent per 8 h) and its sum over a year of 365 days."""
-    return Differential(pct_8h, pct_8h * 3 * 365)
-
-
 def priced(leg: Leg, price: float) -> PricedLeg:
     """Return a leg at a price."""
     return PricedLeg(leg.exchange, leg.market.value, float(price))

@@ -41,10 +41,10 @@ class RecordingLayout:
 
     name: str
     columns: Mapping[str, pl.DataType]
-    leg: tuple[str, ...]
-    one_of: Mapping[str, str]
     valid: pl.Expr
     rule: str
+    leg: tuple[str, ...] = ("symbol", "exchange")
+    one_of: Mapping[str, str] = field(default_factory=lambda: {"dataset": "--dataset"})
     market: Market | None = None
     told_again: bool = False
 
@@ -54,16 +54,14 @@ LAYOUTS: Mapping[str, RecordingLayout] = MappingProxyType(
         "prices": RecordingLayout(
             name="prices",
             columns=_EVERY | {"market": _TEXT, "interval_s": _INTEGER, "price": _FLOAT},
-            leg=("symbol", "exchange", "market"),
-            one_of={"dataset": "--dataset", "interval_s": "interval_s"},
             valid=pl.col("price").is_finite() & (pl.col("price") > 0) & (pl.col("interval_s") >= 0),
             rule="rows without nulls, with a finite price above 0 and an interval of 0 s or more",
+            leg=("symbol", "exchange", "market"),
+            one_of={"dataset": "--dataset", "interval_s": "interval_s"},
         ),
         "funding": RecordingLayout(
             name="funding",
             columns=_EVERY | {"rate": _FLOAT, "interval_hours": _FLOAT},
-            leg=("symbol", "exchange"),
-            one_of={"dataset": "--dataset"},
             valid=pl.col("rate").is_finite()
             & pl.col("interval_hours").is_between(1, LONGEST_INTERVAL_HOURS)
             & (pl.col("interval_hours") % 1 == 0),
@@ -74,8 +72,6 @@ LAYOUTS: Mapping[str, RecordingLayout] = MappingProxyType(
         "pumps": RecordingLayout(
             name="pumps",
             columns=_EVERY | {"precision_s": _INTEGER},
-            leg=("symbol", "exchange"),
-            one_of={"dataset": "--dataset"},
             valid=pl.col("precision_s") >= 1,
             rule="rows without nulls, with a precision of 1 s or more",
             market=Market.SPOT,
@@ -100,12 +96,6 @@ class Recording:
     layout: RecordingLayout
     rows: pl.DataFrame
     kind: Kind
-
-    def only(self, column: str, wanted: Sequence[str | int]) -> Recording:
-        """Keep the rows with one of ``wanted``, all rows if it is empty or there is no column."""
-        if not wanted or column not in self.layout.columns:
-            return self
-        return replace(self, rows=self.rows.filter(pl.col(column).is_in(wanted)))
 
     def check_one_series_each(self) -> None:
         """Refuse two data sets, two intervals or two rows of one moment in one series."""
@@ -236,11 +226,25 @@ class Replay(Whole):
             each.check_one_series_each()
         names = sorted({name for each in found for name in each.rows["dataset"].unique()})
         told = [f"{old}={new}" for old, new in sorted((renamed or {}).items())]
-        prices, funding, pumps = _prices(found), _settlements(found), _pumps(found)
+        prices = {
+            leg: Bars(np.array(rows["ts"]), np.array(rows["price"]), rows["interval_s"][0])
+            for leg, rows in _series(found, "prices")
+        }
+        funding = {
+            leg: SettledRates(
+                np.array(rows["ts"]),
+                np.array(rows["rate"]),
+                np.array(rows["interval_hours"].cast(pl.Int64)),
+            )
+            for leg, rows in _series(found, "funding")
+        }
+        pumps = sorted(
+            Pump(ts, symbol, leg)
+            for (symbol, leg), rows in _series(found, "pumps")
+            for ts in rows["ts"]
+        )
         listing: dict[str, list[Leg]] = {}
-        for symbol, leg in sorted(
-            {*prices, *funding, *((each.symbol, each.leg) for each in pumps)}
-        ):
+        for symbol, leg in sorted({*prices, *funding, *(each[1:] for each in pumps)}):
             listing.setdefault(symbol, []).append(leg)
         return cls(
             kind="simulated" if any(each.kind == "simulated" for each in found) else "replay",
@@ -275,12 +279,17 @@ class Replay(Whole):
 def _chosen(
     found: Sequence[Recording], column: str, wanted: Sequence[str] | Sequence[int]
 ) -> list[Recording]:
-    having = [each.rows[column].unique() for each in found if column in each.layout.columns]
-    held = sorted({value for values in having for value in values})
+    """Keep the rows with one of ``wanted``, all rows if it is empty or there is no column."""
+    having = [each for each in found if column in each.layout.columns]
+    held = sorted({value for each in having for value in each.rows[column].unique()})
     for value in wanted:
         if value not in held:
             raise InputError(column, value, ", ".join(map(str, held)))
-    return [each.only(column, wanted) for each in found]
+    chosen = pl.col(column).is_in(wanted)
+    return [
+        replace(each, rows=each.rows.filter(chosen)) if wanted and each in having else each
+        for each in found
+    ]
 
 
 def _served_as(found: Sequence[Recording], renamed: Mapping[str, str]) -> list[Recording]:
@@ -302,32 +311,6 @@ def _series(
             for (symbol, exchange, *market), series in rows:
                 leg = Leg(str(exchange), each.layout.market or market[0])
                 yield (str(Symbol.parse(str(symbol))), leg), series
-
-
-def _prices(found: Sequence[Recording]) -> dict[tuple[str, Leg], Bars]:
-    return {
-        leg: Bars(np.array(rows["ts"]), np.array(rows["price"]), rows["interval_s"][0])
-        for leg, rows in _series(found, "prices")
-    }
-
-
-def _settlements(found: Sequence[Recording]) -> dict[tuple[str, Leg], SettledRates]:
-    return {
-        leg: SettledRates(
-            np.array(rows["ts"]),
-            np.array(rows["rate"]),
-            np.array(rows["interval_hours"].cast(pl.Int64)),
-        )
-        for leg, rows in _series(found, "funding")
-    }
-
-
-def _pumps(found: Sequence[Recording]) -> list[Pump]:
-    return sorted(
-        Pump(ts, symbol, leg)
-        for (symbol, leg), rows in _series(found, "pumps")
-        for ts in rows["ts"].to_list()
-    )
 
 
 def _content_hash(

@@ -11,13 +11,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from toolkit.market import Family, Leg, Market, Trajectory
+from toolkit.market import Family, Market, Trajectory
 from toolkit.service.market.source import (
     LONGEST_INTERVAL_HOURS,
     Bars,
     MarketSource,
     SettledRates,
-    SettlementSeries,
 )
 
 RATE_VALID_INTERVALS = 2
@@ -88,7 +87,12 @@ def _spread(buy: Bars, sell: Bars) -> SeriesRows:
 
 def _funding(source: MarketSource, trajectory: Trajectory) -> ServedSeries:
     symbol = str(trajectory.symbol)
-    legs = [_funding_of(source, symbol, leg) for leg in trajectory.legs]
+    legs = [
+        (source.funding(symbol, leg) or Unfunded.UNKNOWN)
+        if leg.market is Market.FUTURES
+        else Unfunded.NEVER
+        for leg in trajectory.legs
+    ]
     known = [leg for leg in legs if not isinstance(leg, Unfunded)]
 
     def between(start: int, end: int) -> SeriesRows:
@@ -121,12 +125,6 @@ class Unfunded(Enum):
 
     NEVER = auto()
     UNKNOWN = auto()
-
-
-def _funding_of(source: MarketSource, symbol: str, leg: Leg) -> SettlementSeries | Unfunded:
-    if leg.market is not Market.FUTURES:
-        return Unfunded.NEVER
-    return source.funding(symbol, leg) or Unfunded.UNKNOWN
 
 
 class InForce(NamedTuple):

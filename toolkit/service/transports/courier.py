@@ -210,7 +210,9 @@ class Post:
         reachable = [str(at[0]) for *_, at in found if may_reach(str(at[0]), loopback=here)]
         if not reachable:
             raise ConnectionError("the host resolves to no address that deliveries may go to")
-        context = _context(self._settings) if target.encrypted else None
+        context = ssl.create_default_context() if target.encrypted else None
+        if context is not None and self._settings.authorities is not None:
+            context.load_verify_locations(self._settings.authorities)
         failure = OSError("no address was tried")
         for address in reachable:
             try:
@@ -228,13 +230,6 @@ class Post:
             writer.close()
             failure = ConnectionError("the connection went to an address that is not allowed")
         raise failure
-
-
-def _context(settings: WebhookSettings) -> ssl.SSLContext:
-    context = ssl.create_default_context()
-    if settings.authorities is not None:
-        context.load_verify_locations(settings.authorities)
-    return context
 
 
 async def _answer(reader: asyncio.StreamReader) -> tuple[int, dict[str, str]]:
@@ -379,8 +374,7 @@ class Courier:
         families: list[EventFamily],
     ) -> None:
         self.secret = new_secret()
-        self.enabled = True
-        self.url, self.families, self._target = url, families, target
+        self.change(url, target, families)
         self._service, self._settings, self._owner = service, settings, owner
         self._queue: asyncio.Queue[WebhookMessage] = asyncio.Queue()
         self._under_way = 0

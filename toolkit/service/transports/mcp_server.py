@@ -27,7 +27,7 @@ from mcp_types import Tool as ListedTool
 from starlette.requests import Request
 
 from toolkit.market import Plan
-from toolkit.service.accounts import Owner, Terms
+from toolkit.service.accounts import Owner
 from toolkit.service.api.calls import Service
 from toolkit.service.api.registry import VERSION, answer
 from toolkit.service.api.tools import Tool, body_schema
@@ -119,7 +119,16 @@ class _Tools:
         plan = _owner(context).plan
         if plan not in self._listed:
             terms = self._service.policy.terms(plan)
-            self._listed[plan] = [_listed(tool, terms) for tool in self._tools.values()]
+            self._listed[plan] = [
+                ListedTool(
+                    name=tool.name,
+                    description=tool.summary,
+                    input_schema=tool.input_schema(terms),
+                    output_schema=body_schema(tool),
+                    annotations=_READ_ONLY,
+                )
+                for tool in self._tools.values()
+            ]
         return ListToolsResult(tools=self._listed[plan])
 
     async def call(self, context: _Context, params: CallToolRequestParams) -> CallToolResult:
@@ -147,16 +156,6 @@ class _Tools:
 def _owner(context: _Context) -> Owner:
     assert context.request is not None, "HTTP is the one transport"
     return owner_of_scope(context.request.scope)
-
-
-def _listed(tool: Tool[Any], terms: Terms) -> ListedTool:
-    return ListedTool(
-        name=tool.name,
-        description=tool.summary,
-        input_schema=tool.input_schema(terms),
-        output_schema=body_schema(tool),
-        annotations=_READ_ONLY,
-    )
 
 
 def _result(body: bytes, *, is_error: bool = False) -> CallToolResult:

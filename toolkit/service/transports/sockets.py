@@ -37,7 +37,6 @@ _MARKET = "/api/v1/data/ws"
 _MINIMUM = Plan.BUILDER
 _GOODBYE_S = 20
 _TOO_SLOW, _POLICY, _FAILED = 1013, 1008, 1011
-_HISTORIES = {f"history/{family}": family for family in Family}
 
 
 def socket_routes(service: Service, tools: Sequence[Tool[Any]], feed: Feed) -> list[WebSocketRoute]:
@@ -153,10 +152,10 @@ class _SocketSession:
         if identity not in subscriptions and len(subscriptions) >= MOST_SUBSCRIPTIONS:
             detail = f"this connection has {MOST_SUBSCRIPTIONS} subscriptions, the maximum"
             raise bad_request([("id", detail)])
-        family = _HISTORIES.get(f"history/{asked.pop('channel', None)}")
-        if family is None:
+        channel = asked.pop("channel", None)
+        if channel not in list(Family):
             raise bad_request([("channel", f"is not one of {', '.join(Family)}")])
-        fields = dict(_query(asked))
+        family, fields = Family(channel), dict(_query(asked))
         # A page that ends at 0 is empty, and is refused for the same reasons as a subscription.
         probe = {**fields, "limit": "1", "end_time": "0"}
         tool = self._tools[f"history/{family}"]

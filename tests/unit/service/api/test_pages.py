@@ -38,17 +38,13 @@ def at(replay: Replay) -> Callable[..., Any]:
     return ask
 
 
-def test_items_are_newest_first_and_the_oldest_is_the_last(page) -> None:
+def test_a_page_has_its_trajectory_and_items_from_the_newest_to_the_oldest(page) -> None:
     found = page("ALPHA.spot")
+    assert list(found) == ["type", "symbol", "exchange", "market", "items", "next_end_time"]
+    assert list(found.values())[:4] == ["price_history_page", "BTC_USDT", "ALPHA", "spot"]
     assert stamps(found) == ALPHA
     assert [item["price"] for item in found["items"]] == [107.0 - i for i in range(8)]
     assert found["next_end_time"] is None
-
-
-def test_a_page_carries_its_trajectory(page: Callable[..., dict[str, Any]]) -> None:
-    found = page("ALPHA.spot", limit=1)
-    assert list(found) == ["type", "symbol", "exchange", "market", "items", "next_end_time"]
-    assert list(found.values())[:4] == ["price_history_page", "BTC_USDT", "ALPHA", "spot"]
 
 
 @pytest.mark.parametrize(
@@ -111,7 +107,7 @@ def test_rows_beyond_the_retention_are_as_if_they_were_not_there(replay: Replay)
     assert (stamps(beyond), beyond["next_end_time"]) == ([], None)
 
 
-def test_a_spread_has_the_moments_that_both_legs_have(page: Callable[..., dict[str, Any]]) -> None:
+def test_a_spread_has_the_moments_that_both_legs_have_with_the_legs_as_asked(page) -> None:
     found = page("ALPHA.spot", "BETA.futures")
     assert list(found)[:6] == [
         *("type", "symbol", "buy_exchange", "buy_market", "sell_exchange", "sell_market")
@@ -121,12 +117,8 @@ def test_a_spread_has_the_moments_that_both_legs_have(page: Callable[..., dict[s
         assert item["sell_price"] == 99.5
         assert item["spread_pct"] == 100.0 * (99.5 / item["buy_price"] - 1.0)
         assert item["spread_pct"] < 0
-
-
-def test_legs_stay_as_asked(page: Callable[..., dict[str, Any]]) -> None:
-    there = page("ALPHA.spot", "BETA.futures")["items"]
     back = page("BETA.futures", "ALPHA.spot")["items"]
-    assert [item["buy_price"] for item in there] == [item["sell_price"] for item in back]
+    assert [item["sell_price"] for item in back] == [item["buy_price"] for item in found["items"]]
     assert all(item["spread_pct"] > 0 for item in back)
 
 

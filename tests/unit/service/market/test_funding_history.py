@@ -90,7 +90,7 @@ TWO = (
 )
 
 
-def test_a_row_stands_at_each_settlement_of_either_leg_newest_first(ask) -> None:
+def test_each_settlement_of_either_leg_has_a_row_newest_first_with_the_differential_then(ask):
     document = ask(*TWO).json()
     assert {name: document[name] for name in PAIR} == PAIR
     assert (document["type"], document["next_end_time"]) == ("funding_history_page", None)
@@ -98,10 +98,7 @@ def test_a_row_stands_at_each_settlement_of_either_leg_newest_first(ask) -> None
         ((NOW - item["ts"]) // HOUR_S, item["buy_rate"], item["sell_rate"])
         for item in document["items"]
     ] == [(8, 3e-4, None), (12, None, 7e-4), (16, 2e-4, 6e-4), (20, None, 5e-4), (24, 1e-4, None)]
-
-
-def test_the_differential_is_of_the_rates_in_force_per_8_h_in_percent(ask) -> None:
-    found = {(NOW - item["ts"]) // HOUR_S: item for item in ask(*TWO).json()["items"]}
+    found = {(NOW - item["ts"]) // HOUR_S: item for item in document["items"]}
     assert found[24]["differential_pct_8h"] is None
     assert found[20]["differential_pct_8h"] == pytest.approx(100 * (10e-4 - 1e-4))
     assert found[16]["differential_pct_8h"] == pytest.approx(100 * (12e-4 - 2e-4))
@@ -176,17 +173,15 @@ def test_a_settlement_that_comes_twice_is_refused(recorded: Callable[..., Path])
         Replay.read(path)
 
 
-@pytest.mark.parametrize("rate", [None, float("nan"), float("inf")])
-def test_a_rate_that_is_none_is_refused(recorded: Callable[..., Path], rate: float | None) -> None:
-    path = recorded(rates("ALPHA", {8: rate}))  # type: ignore[dict-item] # what is refused
+@pytest.mark.parametrize(
+    ("rate", "hours"),
+    [(rate, 8.0) for rate in (None, float("nan"), float("inf"))]
+    + [(1e-4, hours) for hours in (0.0, 0.5, -8.0, 25.0, float("nan"))],
+)
+def test_a_rate_or_an_interval_that_is_none_is_refused(recorded, rate, hours) -> None:
+    path = recorded(rates("ALPHA", {8: rate}, hours=hours))
     with pytest.raises(InputError, match="a finite rate and an interval of 1 to 24 whole hours"):
         Replay.read(path)
-
-
-@pytest.mark.parametrize("hours", [0.0, 0.5, -8.0, 25.0, float("nan")])
-def test_an_interval_that_is_none_is_refused(recorded: Callable[..., Path], hours: float) -> None:
-    with pytest.raises(InputError, match="an interval of 1 to 24 whole hours"):
-        Replay.read(recorded(rates("ALPHA", {8: 1e-4}, hours=hours)))
 
 
 def test_every_real_settlement_of_a_data_set_is_held_unchanged(real_data: Path) -> None:

@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 
 from toolkit.market import Plan
-from toolkit.service import Clock, Config, Replay, Simulated, running
+from toolkit.service import Clock, Config, Simulated, running
 from toolkit.service.accounts import TERMS, Policy
 from toolkit.service.api.calls import Service
 from toolkit.service.api.registry import TOOLS
@@ -134,14 +134,17 @@ def test_no_key_is_ever_logged(anonymous: httpx.Client, caplog: pytest.LogCaptur
     assert not [r for r in ours if "demo-" in r.getMessage() or "nobody" in r.getMessage()]
 
 
-def upgrade(replay: Replay, path: str, headers: list[tuple[bytes, bytes]]) -> tuple[int, Any]:
-    """What a WebSocket upgrade is answered, on the application itself."""
+@pytest.mark.parametrize(
+    "header", [(b"apikey", b" demo-pro\t"), (b"authorization", b"\tBearer \tdemo-pro ")]
+)
+def test_an_upgrade_with_a_good_key_passes_the_key_check(replay, header) -> None:
+    """Blanks are not left to the server in front: not every one strips them."""
     sent: list[MutableMapping[str, Any]] = []
     scope = {
         "type": "websocket",
-        "path": path,
+        "path": "/api/v1/data/nothing/ws",
         "query_string": b"",
-        "headers": headers,
+        "headers": [header],
         "extensions": {"websocket.http.response": {}},
     }
 
@@ -158,21 +161,7 @@ def upgrade(replay: Replay, path: str, headers: list[tuple[bytes, bytes]]) -> tu
         "websocket.http.response.body",
     ]
     assert (b"date", b"Thu, 01 Jan 1970 00:00:00 GMT") in sent[0]["headers"]
-    return sent[0]["status"], json.loads(sent[1]["body"])
-
-
-def test_a_refused_upgrade_is_a_plain_http_answer(replay: Replay) -> None:
-    status, problem = upgrade(replay, "/api/v1/data/ws", [])
-    assert (status, problem["code"]) == (401, "unauthorized")
-
-
-@pytest.mark.parametrize(
-    "header", [(b"apikey", b" demo-pro\t"), (b"authorization", b"\tBearer \tdemo-pro ")]
-)
-def test_an_upgrade_with_a_good_key_passes_the_key_check(replay, header) -> None:
-    """Blanks are not left to the server in front: not every one strips them."""
-    status, problem = upgrade(replay, "/api/v1/data/nothing/ws", [header])
-    assert (status, problem["code"]) == (404, "not_found")
+    assert (sent[0]["status"], json.loads(sent[1]["body"])["code"]) == (404, "not_found")
 
 
 NOW = 1_795_953_607
@@ -232,23 +221,19 @@ def test_it_has_the_eleven_routes_and_both_key_headers(document: dict[str, Any])
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
-def test_its_parameters_are_those_of_the_largest_plan(document: dict[str, Any], tool: Any) -> None:
-    schema = tool.input_schema(TERMS[Plan.PRO])
-    parameters = document["paths"][tool.route]["get"]["parameters"]
+def test_it_has_the_parameters_of_the_largest_plan_and_every_status(document, tool) -> None:
+    statuses = {"200", "400", "401", "429", "500", "503"}
+    if tool.minimum_plan is not Plan.FREE:
+        statuses.add("403")
+    operation = document["paths"][tool.route]["get"]
+    assert set(operation["responses"]) == statuses
+    schema, parameters = tool.input_schema(TERMS[Plan.PRO]), operation["parameters"]
     assert {each["name"] for each in parameters} == set(schema["properties"])
     for each in parameters:
         said = schema["properties"][each["name"]]
         assert each["required"] == (each["name"] in schema["required"])
         assert each["description"] == said["description"]
         assert {"description": each["description"], **each["schema"]} == said
-
-
-@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
-def test_it_states_every_status_that_a_route_can_have(document: dict[str, Any], tool: Any) -> None:
-    statuses = {"200", "400", "401", "429", "500", "503"}
-    if tool.minimum_plan is not Plan.FREE:
-        statuses.add("403")
-    assert set(document["paths"][tool.route]["get"]["responses"]) == statuses
 
 
 @pytest.mark.slow
@@ -275,9 +260,8 @@ def test_each_refusal_is_as_described(rail, document, path, key, status) -> None
 
 
 def test_a_spent_quota_is_refused_as_described(document: dict[str, Any]) -> None:
-    headers = {"apikey": "demo-pro"}
     with running(Config(Simulated(7), port=0, quota=1)) as service:
         url = f"{service.base_url}/api/v1/data/schemas"
-        answer = [httpx.get(url, headers=headers) for _ in range(2)][1]
-    assert answer.status_code == 429
-    jsonschema.validate(answer.json(), schema_of(document, answer))
+        answers = [httpx.get(url, headers={"apikey": "demo-pro"}) for _ in range(2)]
+    assert answers[1].status_code == 429
+    jsonschema.validate(answers[1].json(), schema_of(document, answers[1]))

@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 
 from toolkit.errors import InputError
 from toolkit.market import Leg
-from toolkit.service.market.exchanges import BarAnswer, LegKey, ListedLeg, RateAnswer
-from toolkit.service.market.exchanges.acceptance import PUBLISHED_S
+from toolkit.service.market.exchanges import PUBLISHED_S, BarAnswer, LegKey, ListedLeg, RateAnswer
 from toolkit.service.market.source import Bars, Kind, LostRows, RowKind, SettledRates
 
 BAR_S, HOUR_S, DAY_S, END = 60, 3_600, 86_400, 4_102_444_800

@@ -14,8 +14,7 @@ from typing import Literal, Self
 from toolkit.errors import ExchangeOutageError as Outage
 from toolkit.errors import ExchangeRefusedError as Refused
 from toolkit.errors import RailError
-from toolkit.service.market.exchanges import BarAnswer, RateAnswer, WantedLegs
-from toolkit.service.market.exchanges.acceptance import PUBLISHED_S
+from toolkit.service.market.exchanges import PUBLISHED_S, BarAnswer, RateAnswer, WantedLegs
 from toolkit.service.market.exchanges.archive import BAR_S, DAY_S, HOUR_S, Archive, HeldLeg
 from toolkit.service.market.exchanges.reading import Exchange
 from toolkit.service.market.source import Clock, LostRows, RowKind, SpedClock

@@ -23,6 +23,7 @@ from toolkit.errors import needs_extra, shown
 from toolkit.market import Leg, Market, Symbol
 from toolkit.market.venues import canonical, venue_of
 from toolkit.service.market.exchanges import (
+    PUBLISHED_S,
     BarAnswer,
     Facts,
     LegKey,
@@ -31,9 +32,11 @@ from toolkit.service.market.exchanges import (
     RateAnswer,
     Settled,
     WantedLegs,
+    accepted,
+    frontier,
     named,
+    settled,
 )
-from toolkit.service.market.exchanges.acceptance import PUBLISHED_S, accepted, frontier, settled
 
 AT = "RAIL_EXCHANGES_AT"
 """Environment: the address of a gateway that gets ``/HOST/PATH`` for ``https://HOST/PATH``."""

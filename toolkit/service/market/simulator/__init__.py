@@ -315,11 +315,13 @@ class Simulated(Whole):
 
     def bars(self, symbol: str, leg: Leg) -> _SimulatedBars:
         """Return the bars of a listed leg."""
-        return _SimulatedBars(self, symbol, leg)
+        return _SimulatedBars(self, symbol, leg, _BAR_DAYS * DAY_S)
 
     def funding(self, symbol: str, leg: Leg) -> _SimulatedFunding | None:
         """Return the settlements of a listed futures leg, None for any other."""
-        return _SimulatedFunding(self, symbol, leg) if leg.market is Market.FUTURES else None
+        block_s = _FUNDING_DAYS * DAY_S
+        is_settled = leg.market is Market.FUTURES
+        return _SimulatedFunding(self, symbol, leg, block_s) if is_settled else None
 
     def day(self, symbol: str, leg: Leg, day: int) -> Bars:
         """Return the one-minute bars of the UTC day with this number, ``ts // 86400``.
@@ -395,16 +397,18 @@ def _catalogue_hash(markets: Markets) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _SimulatedBars:
-    """A leg's bars, none before the market's first moment or after its last."""
+class _SimulatedRows:
+    """A leg's rows, none before the market's first moment or after its last."""
 
     source: Simulated
     symbol: str
     leg: Leg
-    interval_s: int = MINUTE_S
+    block_s: int
     span: tuple[int, int] = (EPOCH, END)
-    block_s: int = _BAR_DAYS * DAY_S
+    interval_s: int = MINUTE_S
 
+
+class _SimulatedBars(_SimulatedRows):
     def between(self, start: int, end: int) -> Bars:
         first, last = max(start, EPOCH), min(end, END)
         days = range(first // DAY_S, -(-last // DAY_S))
@@ -424,14 +428,7 @@ class _SimulatedBars:
         return self.source.within(self.symbol, self.leg, ts)
 
 
-@dataclass(frozen=True, slots=True)
-class _SimulatedFunding:
-    source: Simulated
-    symbol: str
-    leg: Leg
-    span: tuple[int, int] = (EPOCH, END)
-    block_s: int = _FUNDING_DAYS * DAY_S
-
+class _SimulatedFunding(_SimulatedRows):
     def between(self, start: int, end: int) -> SettledRates:
         first = min(max(start, EPOCH), END)
         last = max(first, min(end, END))
