@@ -13,7 +13,7 @@ from tests.spec.told_service import DATA, NOW, Told, document, told_service
 from toolkit.client import Client
 from toolkit.errors import InputError
 from toolkit.loader import sync
-from toolkit.market import EventLog, SnapshotKind, Stream, Trajectory
+from toolkit.market import EventLog, SnapshotKind, Stream
 from toolkit.store import Store
 from toolkit.wire.exchange import Request
 from toolkit.wire.profile.profile import BUILT_IN
@@ -161,17 +161,3 @@ def test_a_loaded_document_is_complete_to_the_byte(tmp_path: Path) -> None:
         store = Store(tmp_path / "s.duckdb")
         sync(client, store, [Stream.parse("events/spread")], HOUR)
     assert store.events("spread", HOUR)["document"].to_list() == sent
-
-
-def test_a_load_of_a_history_has_every_row_once(tmp_path: Path) -> None:
-    rows = [{"ts": NOW - NOW % 60 - 60 * n, "price": 1.0 + n} for n in range(2, 1_500)]
-    key = Trajectory.parse(KEYS["history/price"])
-    listed = [{"symbol": "BTC_USDT", "venues": [{"exchange": "KRAKEN", "market": "spot"}]}]
-    with (
-        told_service(rows=rows, symbols=listed, page=97) as told,
-        Client(told.base_url, "key") as client,
-    ):
-        store = Store(tmp_path / "s.duckdb")
-        sync(client, store, [key], (NOW - 2 * DAY_S, NOW))
-    held = store.series(key, (0, NOW)).select("ts", "price").rows()
-    assert held == sorted((row["ts"], row["price"]) for row in rows)

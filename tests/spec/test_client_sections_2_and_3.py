@@ -4,33 +4,16 @@ from __future__ import annotations
 
 import json
 
-import polars as pl
 import pytest
 
 from tests.spec.told_service import NOW, document, told_service
 from toolkit.client import Client
-from toolkit.intervals import Interval
 from toolkit.workspace.events.event_selection import open_events
 
 PRICE = "BTC_USDT:KRAKEN.spot"
 SPREAD = "BTC_USDT:KRAKEN.spot:BYBIT.futures"
 MINUTES = [{"ts": NOW - 60 * n, "price": 100.0 + n} for n in range(250)]
 HOUR = (NOW - 3_600, NOW + 1)
-
-
-def test_a_trace_is_kept_intact_with_its_document() -> None:
-    sent = [document("e1", "opened", NOW - 9, trace="for-you-alone"), document("e2", "x", NOW - 8)]
-    with told_service(documents=sent) as told, Client(told.base_url, "key") as client:
-        kept = pl.concat([page.frame for page in client.event_pages("spread", HOUR)])
-    assert sorted(kept["document"].to_list()) == sorted(sent)
-
-
-def test_documents_that_differ_in_their_trace_alone_are_one_event() -> None:
-    sent = [document(None, "opened", NOW - 9, trace=trace) for trace in ("mine", "yours")]
-    with told_service(documents=sent) as told, Client(told.base_url, "key") as client:
-        kept = pl.concat([page.frame for page in client.event_pages("spread", HOUR)])
-    assert kept["event_id"].n_unique() == 1
-    assert kept["document"].n_unique() == 2
 
 
 def test_a_trace_beside_a_row_is_kept_with_it() -> None:
@@ -76,13 +59,6 @@ def test_what_is_open_is_asked_by_the_filter_lifecycle_with_the_value_open() -> 
         values = [query.get("lifecycle") for query in told.queries("history/spread-events")]
     assert values[0] == "open"
     assert found.rows["event_id"].to_list() == ["e1"]
-
-
-def test_no_load_sends_a_filter_since_a_filtered_answer_is_not_the_whole_window() -> None:
-    with told_service(documents=[]) as told, Client(told.base_url, "key") as client:
-        list(client.event_pages("spread", Interval(*HOUR)))
-        (query,) = told.queries("history/spread-events")
-    assert query.keys() == {"start_time", "end_time", "limit"}
 
 
 @pytest.mark.parametrize("lifecycle", ["open", "closed", "paused", None])

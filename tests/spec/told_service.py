@@ -28,7 +28,6 @@ class Told:
     rows: list[dict[str, Any]] = field(default_factory=list)
     documents: list[str] = field(default_factory=list)
     schemas: dict[str, Any] = field(default_factory=dict)
-    symbols: list[dict[str, Any]] = field(default_factory=list)
     page: int = 1_000
     bodies: dict[str, list[str]] = field(default_factory=dict)
     asked: list[tuple[str, str, dict[str, str], dict[str, str]]] = field(default_factory=list)
@@ -46,7 +45,7 @@ class Told:
         if route == "schemas":
             return json.dumps({"source": {"kind": "live", "id": "told"}, **self.schemas})
         if route == "symbols/search":
-            return json.dumps({"items": self.symbols, "truncated": False})
+            return json.dumps({"items": [], "truncated": False})
         if route.endswith("-events"):
             return self._documents(query)
         return self._rows(query) if route.startswith("history/") else None

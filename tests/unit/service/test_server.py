@@ -18,8 +18,7 @@ from websockets.sync.client import connect
 
 from tests import miniature
 from toolkit.errors import InputError
-from toolkit.market import Plan
-from toolkit.service import Clock, Config, Owner, Replay, running, serve
+from toolkit.service import Clock, Config, Replay, running, serve
 from toolkit.serving import ServerSettings, WholeRequests, bind, run_in_thread
 
 SERVE = """
@@ -131,15 +130,6 @@ def test_answers_leave_without_nagles_delay() -> None:
     listener, _ = bind("127.0.0.1", 0)
     with listener:
         assert listener.proto == socket.IPPROTO_TCP
-
-
-def test_other_owners_replace_those_of_the_demo(replay: Replay) -> None:
-    config = Config(replay, port=0, owners=(Owner("ann", Plan.PRO, ("sesame",)),))
-    assert "sesame" not in repr(config)
-    with running(config) as service:
-        route = f"{service.base_url}/api/v1/data/schemas"
-        assert httpx.get(route, headers={"apikey": "sesame"}).status_code == 200
-        assert httpx.get(route, headers={"apikey": "demo-pro"}).status_code == 401
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -113,16 +113,14 @@ class _Entry(NamedTuple):
     body: bytes
 
     def matches(self, filters: EventFilters) -> bool:
+        pct = float("-inf") if self.magnitude_pct is None else self.magnitude_pct
         return (
             filters.symbol in (None, self.symbol)
             and (filters.exchange is None or filters.exchange in self.exchanges)
             and filters.event_type in (None, self.position.event_type)
-            and (filters.min_pct is None or self._at_least(filters.min_pct))
+            and (filters.min_pct is None or pct >= filters.min_pct)
             and filters.lifecycle in (None, self.lifecycle)
         )
-
-    def _at_least(self, pct: float) -> bool:
-        return self.magnitude_pct is not None and self.magnitude_pct >= pct
 
 
 class Day(NamedTuple):
@@ -239,20 +237,20 @@ def detect(
 
 def day_of(lives: Sequence[Life], documents: Sequence[Document]) -> Day:
     """Put the documents of a day in order."""
-    entries = sorted(map(_entry, documents), key=lambda entry: entry.position)
+    entries = [
+        _Entry(
+            Position(each.ts_ms, each.event_id, each.event_type),
+            each.instrument.symbol,
+            each.exchanges,
+            each.magnitude_pct,
+            each.lifecycle,
+            msgspec.json.encode(each),
+        )
+        for each in documents
+    ]
+    entries.sort(key=lambda entry: entry.position)
     return Day(
         entries,
         [entry.position for entry in entries],
         [(life.key, life.opened_at, life.closed_at) for life in lives],
-    )
-
-
-def _entry(document: Document) -> _Entry:
-    return _Entry(
-        Position(document.ts_ms, document.event_id, document.event_type),
-        document.instrument.symbol,
-        document.exchanges,
-        document.magnitude_pct,
-        document.lifecycle,
-        msgspec.json.encode(document),
     )

@@ -145,20 +145,17 @@ class Access:
         path = f"{scope.get('path', '')}/"
         if scope["type"] in ("http", "websocket") and path.startswith(_GUARDED):
             _refuse_keys_in_query(scope["query_string"])
-            owner = self._owner(key_of_scope(scope))
+            key = key_of_scope(scope)
+            if not key:
+                raise _unauthorized("No API key was sent; send Authorization: Bearer or apikey.")
+            owner = self.policy.owners.owner_of(key)
+            if owner is None:
+                raise _unauthorized("The API key is not valid.", error="invalid_token")
             quota = self.policy.terms(owner.plan).quota
             told = self.quotas.spend(owner.name, quota, policy=owner.plan)
             scope[_OWNER] = owner
             send = with_headers(told, send)
         await self.app(scope, receive, send)
-
-    def _owner(self, key: str) -> Owner:
-        if not key:
-            raise _unauthorized("No API key was sent; send Authorization: Bearer or apikey.")
-        owner = self.policy.owners.owner_of(key)
-        if owner is None:
-            raise _unauthorized("The API key is not valid.", error="invalid_token")
-        return owner
 
 
 def is_loopback(host: str) -> bool:
@@ -182,9 +179,8 @@ def with_headers(headers: Mapping[str, str], send: Send) -> Send:
 
 def _refuse_keys_in_query(query: bytes) -> None:
     names = {name for name, _ in parse_qsl(query.decode("latin-1"), keep_blank_values=True)}
-    found = sorted(
-        n for n in names if n.lower().replace("-", "").replace("_", "") in KEY_PARAMETERS
-    )
+    plain = {name: name.lower().replace("-", "").replace("_", "") for name in sorted(names)}
+    found = [name for name, bare in plain.items() if bare in KEY_PARAMETERS]
     if found:
         raise bad_request([(name, "a key belongs in a header, never in a URL") for name in found])
 

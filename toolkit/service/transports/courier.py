@@ -426,7 +426,10 @@ class Courier:
                 await asyncio.sleep(_AFTER_A_FAILURE_S)
                 continue
             self._told = now
-            self._bring(documents)
+            made = [WebhookMessage.of(self._owner, document) for document in documents]
+            for delivery in self._planned(made):
+                self._under_way += 1
+                self._queue.put_nowait(delivery)
 
     def _news(self, owner: Owner, told: int, now: int) -> list[bytes]:
         delay_s = self._service.policy.terms(owner.plan).stream_open_delay_s
@@ -436,12 +439,6 @@ class Courier:
             for family in self.families
             for document in fresh_documents(archive, family, delay_s, told, now)
         ]
-
-    def _bring(self, documents: Sequence[bytes]) -> None:
-        made = [WebhookMessage.of(self._owner, document) for document in documents]
-        for delivery in self._planned(made):
-            self._under_way += 1
-            self._queue.put_nowait(delivery)
 
     def _planned(self, deliveries: Sequence[WebhookMessage]) -> Sequence[WebhookMessage]:
         return deliveries

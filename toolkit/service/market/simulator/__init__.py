@@ -136,6 +136,7 @@ class LegPath:
         noise = random.standard_normal(MINUTES_A_DAY)
         ends = minute_ends(day)
         fair = self._fair(day, ends)
+        planted = planted_bps([self._schedule.episodes, self._schedule.shocks], ends)
         traded = random.random(MINUTES_A_DAY) >= self._listing.stale_share
         traded[0] = True  # so that no day needs the one before
         last_trade = np.maximum.accumulate(np.where(traded, np.arange(MINUTES_A_DAY), 0))
@@ -144,7 +145,7 @@ class LegPath:
         for outage in self._schedule.outages.between(day * DAY_S, (day + 1) * DAY_S):
             present &= (ends <= outage.start) | (ends > outage.end)
         return LegDay(
-            price=self._quoted(fair, noise, ends)[last_trade],
+            price=self._rounded(fair + (planted + self._spec.noise_bps * noise) / 1e4)[last_trade],
             mark_price=self._rounded(fair) if self._listing.leg.market is Market.FUTURES else None,
             volume=np.where(traded, volume, 0.0),
             present=present,
@@ -158,10 +159,6 @@ class LegPath:
             bps += self._spec.sd_bps * scale * deviation.day(day)[1:]
         log_price = math.log(self._listing.instrument.price) + self._asset.minutes(day, lag)
         return log_price + bps / 1e4
-
-    def _quoted(self, fair: Floats, noise: Floats, ts: NDArray[np.int64]) -> Floats:
-        planted = planted_bps([self._schedule.episodes, self._schedule.shocks], ts)
-        return self._rounded(fair + (planted + self._spec.noise_bps * noise) / 1e4)
 
     def _rounded(self, log_price: Floats) -> Floats:
         price: Floats = np.exp(log_price)
