@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 
@@ -93,45 +94,29 @@ duckdb.sql("SELECT state, sum(end_ts - start_ts) AS seconds FROM states GROUP BY
 
 def store_page() -> str:
     """Return the whole page: an overview, each table, then the words some columns hold."""
-    overview = [
-        f"| [{table.name}](#{table.name}) | {markdown(table.meaning)} |" for table in TABLES
-    ]
-    parts = [HEAD, "\n".join(["| table | rows |", "|---|---|", *overview, ""])]
-    parts += [section(table) for table in TABLES]
+    parts = [HEAD, "\n".join(["| table | rows |", "|---|---|", *overview(TABLES), ""])]
+    parts += [section(table, "##") for table in TABLES]
     parts.append(PAGES)
-    parts.append("\n".join([VIEWS_HEAD, *overview_of_views(), ""]))
-    parts += [view_section(view) for view in VIEWS]
-    named = vars(tables).values()
-    parts += [words(each) for each in named if is_words(each)]
-    return "\n".join(parts)
+    parts.append("\n".join([VIEWS_HEAD, *overview(VIEWS), ""]))
+    parts += [section(view, "###") for view in VIEWS]
+    return "\n".join(parts + [words(each) for each in vars(tables).values() if is_words(each)])
 
 
-def overview_of_views() -> list[str]:
-    """Return one line for each view."""
-    return [f"| [{view.name}](#{view.name}) | {markdown(view.meaning)} |" for view in VIEWS]
+def overview(listed: Sequence[Table | SqlView]) -> list[str]:
+    return [f"| [{each.name}](#{each.name}) | {markdown(each.meaning)} |" for each in listed]
 
 
-def view_section(view: SqlView) -> str:
-    """Return one view's heading, key and columns."""
-    columns = "\n".join(map(line, view.columns))
+def section(of: Table | SqlView, heading: str) -> str:
+    """Return the heading, key, order and columns of a table or a view."""
+    order = f" Sorted by {names(of.order)}." if isinstance(of, Table) and of.order else ""
+    columns = "\n".join(map(line, of.columns))
     return (
-        f"### {view.name}\n\n{markdown(view.meaning)}\n\nKey: {names(view.key)}.\n\n"
-        f"| column | type | unit | meaning |\n|---|---|---|---|\n{columns}\n"
-    )
-
-
-def section(table: Table) -> str:
-    """Return one table's heading, key, order and columns."""
-    order = f" Sorted by {names(table.order)}." if table.order else ""
-    columns = "\n".join(map(line, table.columns))
-    return (
-        f"## {table.name}\n\n{markdown(table.meaning)}\n\nKey: {names(table.key)}.{order}\n\n"
+        f"{heading} {of.name}\n\n{markdown(of.meaning)}\n\nKey: {names(of.key)}.{order}\n\n"
         f"| column | type | unit | meaning |\n|---|---|---|---|\n{columns}\n"
     )
 
 
 def line(column: Field) -> str:
-    """Return the line of one column."""
     meaning = markdown(column.meaning) + (" (may be null)" if column.nullable else "")
     return f"| `{column.name}` | {column.type} | {column.unit} | {meaning} |"
 
@@ -150,7 +135,6 @@ def is_words(each: object) -> bool:
 
 
 def names(words_: tuple[str, ...]) -> str:
-    """Return words as code, with commas between them."""
     return ", ".join(f"`{word}`" for word in words_)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import datetime as dt
 from collections.abc import Callable, Iterator
@@ -82,11 +83,18 @@ def names(rail: Workspace, service: str) -> dict[str, Any]:
         "charts": tk.charts,
         "Client": Client,
         "AsyncClient": AsyncClient,
+        "of_asyncio": lambda key: asyncio.run(of_asyncio(service, key)),
         "once": RetryPolicy(attempts=1),
         "fees": FeeModel,
         "example": FeeModel.example(),
         "lacking": FeeModel.parse(f"{fees}taker_bps = 5.0\nslippage_bps = 1.0"),
     }
+
+
+async def of_asyncio(service: str, key: Any) -> None:
+    """Ask for a minute by a client of asyncio."""
+    async with AsyncClient(service, "demo-pro") as client:
+        await client.history(key, NOW - 60, NOW)
 
 
 @pytest.fixture

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,14 +22,6 @@ KEY = "sekrit-0451"
 PRICE = Trajectory.parse("BTC_USDT:AURORA.spot")
 SPREAD = Trajectory.parse("BTC_USDT:AURORA.spot:BOREAS.spot")
 WINDOW = miniature.START, miniature.END
-
-HOLD = """
-import sys
-from toolkit.store import Store, StoreWriter
-with StoreWriter(Store(sys.argv[1])).writing():
-    print("held", flush=True)
-    sys.stdin.readline()
-"""
 
 
 def shown(thing: tk.Workspace | Store | Client | LoadResult) -> dict[str, str]:
@@ -122,25 +112,6 @@ def test_a_store_says_its_source_rows_window_size_and_last_load(rail: tk.Workspa
     workspace = shown(rail)
     assert workspace["rows"] == facts["rows"]
     assert "source" not in workspace
-
-
-@pytest.mark.slow
-def test_a_store_that_another_process_writes_says_so_and_soon(rail: tk.Workspace) -> None:
-    rail.sync([PRICE], *WINDOW)
-    holding = subprocess.Popen(
-        [sys.executable, "-c", HOLD, rail.store.path],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert holding.stdout is not None
-    assert holding.stdout.readline() == "held\n"
-    try:
-        for thing in (rail.store, rail):
-            assert str(holding.pid) in shown(thing)["not read"]
-    finally:
-        holding.communicate("\n", timeout=60)
-    assert "not read" not in shown(rail.store)
 
 
 def test_a_file_that_is_no_store_says_so(tmp_path: Path) -> None:
