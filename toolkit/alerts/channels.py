@@ -166,23 +166,15 @@ class Sent:
 
 
 class Channel(Protocol):
-    """A place that alerts are sent to.
+    """A place that alerts are sent to, by the ``name`` that is in a rule's ``send``.
 
     ``waits_s`` are the waits before each further attempt, the last of them before all others, for a
     receiver that recognises a repeat. ``kept_s`` is how long an alert may wait (s).
     """
 
-    @property
-    def name(self) -> str:
-        """The word for it in a rule's ``send``."""
-
-    @property
-    def waits_s(self) -> tuple[float, ...]:
-        """The seconds before each further attempt."""
-
-    @property
-    def kept_s(self) -> float:
-        """The seconds for which an alert may wait."""
+    name: str
+    waits_s: tuple[float, ...]
+    kept_s: float
 
     def send(self, alert: Alert) -> Sent:
         """Make one attempt. A receiver's fault is not raised."""

@@ -6,31 +6,29 @@ Its code and web server are imported when one starts.
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-from toolkit.errors import InputError, needs_extra
-from toolkit.market import Source
-
-if TYPE_CHECKING:
-    from toolkit.service import Config, MarketSource
-import sys
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Self
 
 from toolkit.cards import counted
-from toolkit.errors import ExchangeError, ExchangeOutageError, StoppedError
+from toolkit.errors import (
+    ExchangeError,
+    ExchangeOutageError,
+    InputError,
+    StoppedError,
+    needs_extra,
+)
 from toolkit.foreign import plain
 from toolkit.interrupts import later_interrupt
-from toolkit.market import Symbol, format_ts
+from toolkit.market import Source, Symbol, format_ts
 from toolkit.market.venues import canonical
 
 if TYPE_CHECKING:
-    from toolkit.service import MarketSource
+    from toolkit.service import Config, MarketSource
     from toolkit.service.market.exchanges import ListedLeg, WantedLegs
     from toolkit.service.market.exchanges.reading import Exchange, ExchangeCheck
 

@@ -43,13 +43,16 @@ def keep_rule(path: Path, table: Mapping[str, Any], name: str | None = None) -> 
         _write(path, f"{text}{gap}{rule}")
         return
     document, place = _found(path, text, name)
-    kept = document["alert"][place]
-    for field, value in table.items():
-        if value is None:
-            kept.pop(field, None)
-        elif kept.get(field) != value:
-            kept[field] = value
+    _change(document["alert"][place], table)
     _write(path, tomlkit.dumps(document))
+
+
+def _change(kept: Any, given: Mapping[str, Any]) -> None:
+    for name, value in given.items():
+        if value is None:
+            kept.pop(name, None)
+        elif kept.get(name) != value:
+            kept[name] = value
 
 
 def remove_rule(path: Path, name: str) -> None:
@@ -102,10 +105,6 @@ def write_whole(path: Path, text: str) -> None:
         raise StoreError(f"{path} cannot be written ({why})", path=str(path)) from None
 
 
-with needs_extra("dashboard"):
-    import tomlkit
-    from tomlkit.items import AoT
-
 FORM_FIELDS = ("maker_bps", "taker_bps", "slippage_bps", "gas_quote")
 """The fields of an entry in the form."""
 
@@ -156,11 +155,7 @@ def keep_fees(
         known = {name: value for name, value in given.items() if value is not None}
         entry = next((e for e in entries if _same(e, exchange, since)), None)
         if entry is not None:
-            for name in FORM_FIELDS:
-                if name not in known:
-                    entry.pop(name, None)
-                elif entry.get(name) != known[name]:
-                    entry[name] = known[name]
+            _change(entry, dict.fromkeys(FORM_FIELDS) | known)
         elif known:
             new.append({"exchange": exchange, "valid_from": since, **known})
     text = tomlkit.dumps(document)
