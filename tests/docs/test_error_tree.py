@@ -62,16 +62,6 @@ def test_every_error_of_the_toolkit_is_in_the_one_tree() -> None:
     assert not faults, "\n".join(faults)
 
 
-def test_a_drawing_is_read_by_its_indents() -> None:
-    drawing = "Tree::\n\n    AError\n        BError   b\n            CError\n        DError  d\n"
-    assert drawn(drawing) == {
-        "AError": None,
-        "BError": "AError",
-        "CError": "BError",
-        "DError": "AError",
-    }
-
-
 def test_an_error_outside_the_tree_is_found(tmp_path: Path) -> None:
     (tmp_path / "toolkit").mkdir()
     source = "class Lost(ValueError): ...\nclass Answer(HTTPException): ...\n"

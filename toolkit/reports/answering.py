@@ -15,6 +15,7 @@ import polars as pl
 
 from toolkit import charts
 from toolkit.charts import Figure, symbol_chart
+from toolkit.columns import schema_of
 from toolkit.errors import EmptyWindowError, InputError
 from toolkit.market import Family, Market, Trajectory
 from toolkit.reports.recipe import Part, PartResult, Value
@@ -187,14 +188,9 @@ def _rates(series: FundingSeries) -> Iterator[pl.DataFrame]:
 _PRICES = {"leg": pl.String, "ts": pl.Int64, "price": pl.Float64}
 _BASIS = {"stream": pl.String, "n": pl.Int64, "coverage": pl.Float64}
 _RATES = {"leg": pl.String, "ts": pl.Int64, "apr_pct": pl.Float64}
-_LIVES: dict[str, Any] = {
-    **dict.fromkeys(("family", "symbol", "legs"), pl.String),
-    **dict.fromkeys(("t_open", "t_close"), pl.Int64),
-    "duration_s": pl.Float64,
-    "kind": pl.String,
-    "peak": pl.Float64,
-    "event_id": pl.String,
-}
+_LIVES = schema_of(
+    also=("family", "symbol", "legs", "t_open", "t_close", "duration_s", "kind", "peak", "event_id")
+)
 
 SCREENS = {
     "screen_spreads": ScreenPart(Family.SPREAD, spread_figures, SPREAD_ORDER),

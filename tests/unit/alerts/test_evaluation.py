@@ -280,6 +280,8 @@ def test_two_rules_of_one_name_are_refused() -> None:
         ("event", {"at_least_pct": 1}, "BTC_USD:A.spot:B.spot", False),
         ("funding", {"above_apr_pct": 1}, "funding/BTC_USD:A.futures:B.futures", True),
         ("funding", {"above_apr_pct": 1}, "BTC_USD:A.futures:B.futures", False),
+        ("spread", {"above_bps": 50, "symbols": ["ETH_USD"]}, "ETH_USD:A.spot:B.spot", True),
+        ("spread", {"above_bps": 50, "symbols": ["ETH_USD"]}, "BTC_USD:A.spot:B.spot", False),
     ],
 )
 def test_a_rule_watches_streams_of_its_kind(
@@ -303,12 +305,6 @@ def test_what_snapshots_keep_is_watched_where_a_pattern_names_it(kind: str) -> N
         WIDE | {"streams": ["snapshot-spread/BTC_USD:B.spot:A.spot"], "symbols": ["BTC_USD"]}
     )
     assert turned.matches(kept) is (kind == "spread")
-
-
-def test_symbols_keep_a_rule_to_their_trajectories() -> None:
-    rule = AlertRule.of(WIDE | {"symbols": ["ETH_USD"]})
-    asked = ("ETH_USD:A.spot:B.spot", "BTC_USD:A.spot:B.spot")
-    assert [rule.matches(Stream.parse(key)) for key in asked] == [True, False]
 
 
 def test_a_rule_without_streams_watches_what_snapshots_show_of_pairs_that_nobody_follows() -> None:

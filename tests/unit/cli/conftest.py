@@ -52,9 +52,17 @@ def refused(done: subprocess.CompletedProcess[str]) -> str:
     return lines[0]
 
 
-def as_rows(done: subprocess.CompletedProcess[str]) -> list[dict]:
+def printed(done: subprocess.CompletedProcess[str]) -> str:
     assert (done.returncode, done.stderr) == (0, "")
-    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    return done.stdout
+
+
+def as_json(done: subprocess.CompletedProcess[str]) -> list[dict]:
+    return [json.loads(line) for line in printed(done).splitlines()]
+
+
+def as_rows(done: subprocess.CompletedProcess[str]) -> list[dict]:
+    rows = as_json(done)
     return [{name: value for name, value in row.items() if name != "source"} for row in rows]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import subprocess
 from pathlib import Path
 
 import polars as pl
@@ -21,14 +20,9 @@ from toolkit.store import Batch, Edge, LoadOrigin, Snapshot, Store, StoreWriter
 from toolkit.workspace import Workspace
 from toolkit.workspace.loading import keep_own
 
-from .conftest import LOADED, SETTLED, WINDOW, Rail, refused
+from .conftest import LOADED, SETTLED, WINDOW, Rail, as_json, printed, refused
 
 PAIR = LOADED[1]
-
-
-def as_json(done: subprocess.CompletedProcess[str]) -> list[dict[str, object]]:
-    assert (done.returncode, done.stderr) == (0, "")
-    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 BUY, SELL = "BTC_USDT:AURORA.spot", "BTC_USDT:CORONA.spot"
@@ -140,11 +134,6 @@ def test_a_spread_that_is_never_so_far_from_zero_is_counted_and_no_error(rail: R
 
 FUNDING = LOADED[2]
 TIMES = ("--start", str(SETTLED.start), "--end", str(SETTLED.end))
-
-
-def printed(done: subprocess.CompletedProcess[str]) -> str:
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout
 
 
 @pytest.mark.parametrize("kept", [True, False])

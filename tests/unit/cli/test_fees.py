@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from toolkit.statistics.fees import FeeModel
 from toolkit.store import Store
 from toolkit.workspace import Workspace
 
-from .conftest import Rail
+from .conftest import Rail, as_json
 
 TABLE = """
 name = "mine"
@@ -67,11 +66,6 @@ def test_what_the_table_lacks_is_named_by_leg(rail: Rail, workdir: Path) -> None
     assert "legs lack what style transfer needs" in shown
 
 
-def rows_of(done: subprocess.CompletedProcess[str]) -> list[dict]:
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
-
-
 @pytest.fixture
 def table(held: Store, rail: Rail, workdir: Path) -> FeeModel:
     """The example for the store's exchanges, as fees.toml in the working directory."""
@@ -85,8 +79,8 @@ def test_spreads_have_net_figures_beside_the_gross_ones(
 ) -> None:
     asked = ("stats", "spread", "--format", "json", "--notional", "5000", "--style", "maker")
     asked += ("--where", "net_share >= 0", "--sort", "-net_share")
-    (gross,) = rows_of(rail("stats", "spread", "--format", "json"))
-    (net,) = rows_of(rail(*asked, "--fees", "fees.toml"))
+    (gross,) = as_json(rail("stats", "spread", "--format", "json"))
+    (net,) = as_json(rail(*asked, "--fees", "fees.toml"))
     assert {name: net[name] for name in gross} == gross
     assert (net["fee_model_hash"], net["style"], net["notional"]) == (table.hash, "maker", 5000.0)
     (stream,) = held.catalogue().filter(kind="spread")["stream"]
@@ -105,9 +99,9 @@ def test_funding_has_the_carry_net_of_a_round_trip(
     rail: Rail, table: FeeModel, workdir: Path
 ) -> None:
     (workdir / "rail.toml").write_text('fees = "fees.toml"')
-    (net,) = rows_of(rail("stats", "funding", "--format", "json"))
+    (net,) = as_json(rail("stats", "funding", "--format", "json"))
     assert (net["net_carry_bps"], net["net_carry_reason"]) == (None, "missing_price")
-    (net,) = rows_of(rail("stats", "funding", "--funding-only", "--format", "json"))
+    (net,) = as_json(rail("stats", "funding", "--funding-only", "--format", "json"))
     assert net["funding_only_net_carry_bps"] == net["funding_bps"] - net["cost_bps"]
     assert net["fee_model"] == table.name
     assert "funding only" in rail("stats", "funding").stdout
@@ -118,7 +112,7 @@ def test_what_the_table_lacks_is_below_the_figures_and_in_the_rows(
     rail: Rail, workdir: Path
 ) -> None:
     (workdir / "mine.toml").write_text(TABLE)
-    (row,) = rows_of(rail("stats", "spread", "--fees", "mine.toml", "--format", "json"))
+    (row,) = as_json(rail("stats", "spread", "--fees", "mine.toml", "--format", "json"))
     assert (row["net_share"], row["net_share_reason"]) == (None, "unknown_fee")
     assert row["cost_lacks"] == "an entry for CORONA.futures"
     shown = rail("stats", "spread", "--fees", "mine.toml").stdout

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -15,16 +13,11 @@ from toolkit.series import RateSeries, SpreadSeries
 from toolkit.store import Store
 from toolkit.workspace import Workspace
 
-from .conftest import BRIEF, LOADED, POLLED, RATE, STEADY, Rail, refused
+from .conftest import BRIEF, LOADED, POLLED, RATE, STEADY, Rail, as_json, refused
 
 _, PAIR, FUNDING = LOADED
 README = Path(__file__).parents[3] / "README.md"
 LINES = re.findall(r"`(rail ?\.?screen[^`]* .*?|rail\.screen\([^`]*\))`", README.read_text("utf-8"))
-
-
-def as_json(done: subprocess.CompletedProcess[str]) -> list[dict[str, object]]:
-    assert (done.returncode, done.stderr) == (0, "")
-    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 from types import FrameType
@@ -18,20 +17,10 @@ from toolkit.statistics import spread
 from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
 from toolkit.wire.event_log import document_frame
 
-from .conftest import BRIEF, LOADED, RATE, SETTLED, STEADY, WINDOW, Rail, refused
+from .conftest import BRIEF, LOADED, RATE, SETTLED, STEADY, WINDOW, Rail, as_json, printed, refused
 
 _, PAIR, FUNDING = LOADED
 FUNDING_KEY = FUNDING.key.removeprefix("funding/")
-
-
-def printed(done: subprocess.CompletedProcess[str]) -> str:
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
-    return done.stdout
-
-
-def as_json(done: subprocess.CompletedProcess[str]) -> list[dict[str, object]]:
-    return [json.loads(line) for line in printed(done).splitlines()]
 
 
 @pytest.mark.usefixtures("held")

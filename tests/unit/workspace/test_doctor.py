@@ -5,14 +5,13 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 import httpx
 import pytest
 
 from tests.adversary import adverse
-from tests.listening import Handler, listening
+from tests.other_services.server import Answer, Question, serving
 from toolkit.errors import InputError
 from toolkit.service import Clock, Config, Simulated, running
 from toolkit.wire.profile.user_profile import UserProfile
@@ -278,30 +277,16 @@ def test_no_service_and_a_wrong_key_end_it_at_once(examined: Examine) -> None:
     assert not examine(replace(nowhere, base_url="https://no.such.host.invalid")).usable
 
 
-class _Stranger(ThreadingHTTPServer):
+class Stranger:
     """Something that is no machine-rail service at all, and answers everything alike."""
 
-    daemon_threads = False
+    clock = Clock(fixed_at=NOW)
 
     def __init__(self, status: int, body: bytes, headers: dict[str, str]) -> None:
-        super().__init__(("127.0.0.1", 0), _Alike)
-        self.said = status, body, headers
+        self.said = Answer(body, status, {"Content-Type": "text/plain"} | headers)
 
-
-class _Alike(Handler):
-    server: _Stranger
-
-    def do_GET(self) -> None:
-        status, body, headers = self.server.said
-        if self.command == "POST":
-            self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        self.reply(status, body, headers)
-
-    def do_POST(self) -> None:
-        self.do_GET()
-
-    def do_DELETE(self) -> None:
-        self.do_GET()
+    def answer(self, _: Question) -> Answer:
+        return self.said
 
 
 @pytest.mark.parametrize(
@@ -322,13 +307,13 @@ class _Alike(Handler):
 def test_a_stranger_at_the_address_is_survived_and_named(
     status: int, body: bytes, headers: dict[str, str], named: str
 ) -> None:
-    with listening(_Stranger(status, body, headers)) as url:
+    with serving(Stranger(status, body, headers)) as url:
         found = examine(Settings(url, "key"))
     assert not found.usable
     assert named in check(found, "/schemas").says
 
 
 def test_a_key_that_is_refused_with_status_200_is_refused() -> None:
-    with listening(_Stranger(200, b'{"code": 50111, "msg": "Invalid API key"}', {})) as url:
+    with serving(Stranger(200, b'{"code": 50111, "msg": "Invalid API key"}', {})) as url:
         found = examine(Settings(url, "key"))
     assert (check(found, "key").state, found.usable) == (State.FAILED, False)
