@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from toolkit.errors import InputError
 from toolkit.statistics import funding
-from toolkit.statistics.fees import FeeModel
+from toolkit.statistics.fees import Fee, FeeModel
 from toolkit.statistics.survival import median_life
 
 HOUR, DAY = 3600, 86400
@@ -256,8 +256,14 @@ def test_what_cannot_be_known_is_null_with_its_reason():
     assert row["drawdown_median_bps"] == 0.0
     no_leg = frame.with_columns(buy_rate=pl.lit(None, pl.Float64))
     assert one(no_leg, horizons=["1d"])["gross_reason"] == "missing_leg"
-    row = one(frame, horizons=["1d"], fees=FeeModel("none", ()))
-    assert (row["n_unknown_fee"], row["net_reason"]) == (row["n"], "unknown_fee")
+    since = MIDNIGHT + 5 * DAY
+    known = [
+        Fee(each, None, since, taker_bps=1.0, slippage_bps=0.0) for each in ("BINANCE", "KRAKEN")
+    ]
+    asked = {"horizons": ["1d"], "every": "8h", "fees": FeeModel("late", tuple(known))}
+    row = one(frame, **asked)
+    assert (row["n_due"], row["n_unknown_fee"], row["net_reason"]) == (28, 15, "unknown_fee")
+    assert one(frame, start=since, **asked)["cost_mean_bps"] == 4.0
 
 
 @pytest.mark.parametrize(

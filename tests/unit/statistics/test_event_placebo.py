@@ -89,8 +89,8 @@ def test_a_trajectory_of_another_clock_changes_nothing_of_the_others(options):
     assert found.equals(beside)
 
 
-def test_the_move_by_which_events_were_detected_is_nothing_that_follows():
-    """A jump in the bar of the detection, after which the price walks on."""
+def test_what_follows_is_found_and_the_move_by_which_events_were_detected_is_not_that():
+    """A jump three minutes later, or in the bar of the detection, after which the price walks."""
     rng = np.random.default_rng(26)
     ts = times(rng)
     bars = walk(rng, jumps=ts - 180)
@@ -100,6 +100,8 @@ def test_the_move_by_which_events_were_detected_is_nothing_that_follows():
     )
     assert after["p_value"].item() > 0.05
     assert since["p_value"].item() < 0.02
+    follows = placebo(events_at(ts), walk(rng, jumps=ts), horizons_s=[300], runs=199)
+    assert follows["p_value"].item() < 0.02
 
 
 def test_few_events_have_no_p_value_and_none_no_mean():

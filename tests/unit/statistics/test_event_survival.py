@@ -199,6 +199,23 @@ def test_few_ends_one_group_and_no_common_time_have_a_reason():
         log_rank(lives([1.0] * 101, [1] * 101, symbol=[f"S{k}" for k in range(101)]), ["symbol"])
 
 
+@pytest.mark.slow
+def test_p_values_of_equal_groups_are_uniform():
+    """1,000 pairs of groups of 60 lives, of which about a third had not ended."""
+    rng = np.random.default_rng(5)
+    ends, seen = rng.exponential(3_600, 120_000), rng.uniform(0, 3 * 3_600, 120_000)
+    frame = lives(
+        np.minimum(ends, seen),
+        (ends <= seen).astype(int),
+        symbol=np.tile(["A"] * 60 + ["B"] * 60, 1_000),
+        family=np.repeat([f"run-{k:04}" for k in range(1_000)], 120),
+    )
+    found = log_rank(frame, ["symbol"])["p_value"]
+    assert found.len() == 1_000
+    assert stats.kstest(found, "uniform").pvalue > 0.01
+    assert 0.03 < (found < 0.05).mean() < 0.07
+
+
 def test_the_log_rank_test_of_more_ages_than_one_table_holds_is_that_of_statsmodels():
     rng = np.random.default_rng(71)
     durations, group = rng.exponential(1_000.0, 6_000), rng.integers(0, 3, 6_000)

@@ -17,6 +17,7 @@ from toolkit.service import Simulated
 from toolkit.statistics.explanation import explain
 from toolkit.statistics.quality import flags
 from toolkit.statistics.quality.flags import FLAGS
+from toolkit.statistics.spread import summary as spread_summary
 
 START = 1_700_000_040
 DAY = 1_440
@@ -243,6 +244,36 @@ def test_in_the_whole_simulated_market_another_coin_of_one_ticker_alone_is_flagg
     other_coin = pl.col("trajectory").str.contains(r"^SUN_USDT:.*FORNAX\.spot")
     assert found.filter(other_coin)["flags"].unique().to_list() == ["levels_apart"]
     assert found.filter(~other_coin)["flags"].unique().to_list() == [""]
+
+
+def test_recorded_prices_of_two_exchanges_are_clean_until_one_has_a_fault(real_data):
+    rows = pl.read_parquet(real_data / "prices.parquet").select(
+        pl.col("dataset", "symbol", "exchange").cast(pl.String),
+        pl.col("ts").cast(pl.Int64),
+        pl.col("price").cast(pl.Float64),
+    )
+    rows = rows.filter(dataset="iaqf_dhruvk1432", symbol="BTC_USD")
+    buy, sell = (rows.filter(exchange=each).sort("ts") for each in ("COINBASE", "KRAKEN"))
+
+    def both(ts: int = 0, factor: float = 1.0, share: float = 1.0) -> pl.DataFrame:
+        late = pl.int_range(pl.len()) >= pl.len() - (share * pl.len()).round()
+        faulty = sell.with_columns(
+            pl.col("ts") + ts, pl.col("price") * pl.when(late).then(factor).otherwise(1.0)
+        )
+        joined = buy.join(faulty, on="ts", suffix="_sell").rename({"price": "buy_price"})
+        return joined.with_columns(trajectory=pl.lit("a"), sell_price="price_sell")
+
+    assert flagged(both())["named"] == []
+    assert flagged(both(ts=60))["named"] == ["clock_shift"]
+    assert flagged(both(factor=1e3))["named"] == ["power_of_ten"]
+    for share in (0.02, 0.2, 0.4):
+        frame = both(factor=1e-3, share=share)
+        summed = spread_summary(frame).row(0, named=True)
+        assert (summed["implausible"], summed["implausible_n"]) == ("level_break", 1)
+        row = flagged(frame)
+        assert "level_break" in row["named"]
+        first = frame.filter(pl.col("sell_price") < pl.col("buy_price") / 10)["ts"].min()
+        assert row["level_break_first_ts"] == first
 
 
 @pytest.mark.parametrize(

@@ -47,20 +47,23 @@ def test_figures_are_those_of_a_loop_over_the_events(from_detection):
     options = {"horizons_s": [600, 1_800], "by": ["size"], "before_s": 900}
     found = follow_through(events, bars, **options, from_detection=from_detection)
     name, highest, lowest, went_on, share = NAMES[from_detection]
+    run_up = f"run_up_{'to_detection_' * from_detection}median_log_bps"
     assert found.select("size", "horizon_s").rows() == [
         (size, horizon) for size in ("large", "small") for horizon in (600, 1_800)
     ]
     for row in found.iter_rows(named=True):
-        paths, retraced = [], []
+        paths, retraced, run_ups = [], [], []
         for ts, way in events.filter(size=row["size"]).select("ts", "direction").iter_rows():
             bar = ts // 60 - from_detection  # the first that ends then, the last that has ended
             path = way * 1e4 * (logs[bar : bar + row["horizon_s"] // 60 + 1] - logs[bar])
             before = way * 1e4 * (logs[bar - 15] - logs[bar])
             paths.append(path)
+            run_ups.append(-before)
             if path.max() > before:
                 retraced.append((path.max() - path[-1]) / (path.max() - before))
         last = [path[-1] for path in paths]
         assert row["n"] == len(paths)
+        assert row[run_up] == pytest.approx(np.median(run_ups), abs=1e-8)
         assert row[f"{name}_median_log_bps"] == pytest.approx(np.median(last), abs=1e-8)
         assert row[f"{highest}_median_log_bps"] == pytest.approx(
             np.median([path.max() for path in paths]), abs=1e-8
@@ -102,6 +105,7 @@ def test_a_jump_that_goes_back_went_on_from_its_detection_alone(second):
     assert after["went_on_share"][0] == pytest.approx(0.5, abs=0.2)
     assert after["went_on_share"][1] == 0
     assert after["retraced_median"].to_list() == pytest.approx([0, 1], abs=0.01)
+    assert after["run_up_median_log_bps"].to_list() == pytest.approx([200, 200], abs=1)
     since = follow_through(events, bars, **options, from_detection=True)
     assert since["return_from_detection_median_log_bps"].to_list() == pytest.approx([200, 0], abs=1)
     assert since["went_on_from_detection_share"][0] == 1

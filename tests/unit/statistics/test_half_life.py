@@ -100,9 +100,15 @@ def test_a_known_half_life_is_recovered_beneath_noise(share, autoregressive, sta
     assert result["half_life_ar1_acf_error"].min() > 0.3
 
 
-def test_without_noise_both_half_lives_agree(autoregressive, start):
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_without_noise_each_half_life_is_the_known_one_also_with_gaps(
+    missing, autoregressive, start
+):
     paths = autoregressive(0.97, 10_000, seed=3, paths=20)
-    result = half_life(frame_of(paths, start), start, 2**31)
+    kept = np.random.default_rng(13).random(paths.shape) >= missing
+    result = half_life(frame_of(paths, start, kept), start, 2**31)
+    for name in ("half_life_s", "half_life_ar1_s", "acf_half_lag_s"):
+        assert result[name].median() == pytest.approx(seconds(0.97), rel=0.1), name
     ratio = result["half_life_s"] / result["half_life_ar1_s"]
     assert 0.95 < ratio.median() < 1.1
     assert not result["half_lives_differ"].any()

@@ -150,3 +150,17 @@ def test_every_null_has_a_reason_and_wrong_input_is_refused(joined, every):
     for wrong in (-1.0, math.nan, "1"):
         with pytest.raises(InputError, match="percent a year from 0"):
             funding.persistence(frames[0], band_apr_pct=wrong)
+
+
+@pytest.mark.slow
+def test_a_chain_of_known_persistence_is_recovered(joined, every):
+    rng = np.random.default_rng(11)
+    stay, size = 0.85, 20_000
+    signs = np.cumprod(np.where(rng.random(size) < stay, 1, -1))
+    frame = joined(None, every(8, 1e-4 * signs * rng.uniform(0.5, 1.5, size)))
+    row = only(funding.persistence(frame, START, START + size * 8 * HOUR))
+    assert row["same_sign_share"] == pytest.approx(stay, abs=0.01)
+    assert row["flips_per_day"] == pytest.approx(3 * (1 - stay), abs=0.03)
+    scale = 1 / (13 / 12)  # of a square of signs in that of their sizes
+    for name, lag in (("acf_8h", 1), ("acf_24h", 3), ("acf_72h", 9)):
+        assert row[name] == pytest.approx(scale * (2 * stay - 1) ** lag, abs=0.03)

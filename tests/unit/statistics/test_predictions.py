@@ -77,6 +77,20 @@ def test_rows_of_the_frame_that_are_rates_in_force_predict_its_own_settlements(j
     assert row["same_sign_share"] == pytest.approx(same.mean())
 
 
+def test_a_known_error_is_recovered_whatever_the_order_of_rows(joined, every):
+    rng = np.random.default_rng(3)
+    settled = rng.normal(1e-4, 2e-4, 3000)
+    predicted = settled - rng.normal(1e-5, 5e-5, settled.size)
+    frame = joined(None, every(8, settled), "funding/BTC_USDT:S.spot:B.futures")
+    rates = polled({8 * HOUR * k - 300: rate for k, rate in enumerate(predicted)}, "B")
+    window = START - 1, START + 3000 * 8 * HOUR
+    found = funding.prediction_errors(frame, rates, *window)
+    assert found["error_mean_bps"].item() == pytest.approx(0.1, abs=0.03)
+    assert found["error_std_bps"].item() == pytest.approx(0.5, abs=0.02)
+    mixed = funding.prediction_errors(frame.reverse(), rates.reverse(), *window)
+    assert mixed.equals(found)
+
+
 def test_rates_that_are_none_are_refused(joined, every):
     frame, rates = joined(every(8, [1e-4]), every(8, [1e-4]), KEY), polled({-60: 1e-4}, "A")
     with pytest.raises(InputError, match="no rate"):

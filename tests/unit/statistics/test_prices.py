@@ -37,6 +37,16 @@ def test_a_price_is_summed_up_as_by_numpy() -> None:
     assert row["realized_volatility_pct"] == pytest.approx(expected, rel=1e-12)
 
 
+def test_the_volatility_of_a_walk_is_its_own_whatever_the_gaps() -> None:
+    rng = np.random.default_rng(7)
+    yearly = 0.6
+    sd = yearly / np.sqrt(365 * 86_400 / 60)
+    values = 100 * np.exp(np.cumsum(rng.normal(0, sd, 20_000)))
+    kept = np.flatnonzero(rng.random(20_000) > 0.3)
+    row = one(frame(values[kept], kept * 60))
+    assert row["realized_volatility_pct"] == pytest.approx(100 * yearly, rel=0.03)
+
+
 @pytest.mark.parametrize(
     ("values", "reasons"),
     [

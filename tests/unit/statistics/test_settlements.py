@@ -279,3 +279,17 @@ def test_no_real_settlement_is_left_out(real_data, told):
         assert found.rows.height == part.height > 100_000
         assert found.duplicates.is_empty()
         assert found.in_force.is_empty()
+
+
+@pytest.mark.parametrize("late_s", [90, 111, HOUR])
+def test_real_settlements_of_which_some_are_sent_again_are_those_sent_once(real_data, late_s):
+    frame = real_legs(real_data)
+    if late_s == HOUR:
+        # that late a settlement of one hour cannot be told from the next
+        frame = frame.filter(pl.col("sell_interval_hours") > 1)
+    again = frame.filter(pl.col("ts").hash(3) % 50 == 0).with_columns(pl.col("ts") + late_s)
+    found = settlements(pl.concat([frame, again]))
+    left_out = found.duplicates.height
+    assert again.height > 800
+    assert left_out >= 0.999 * again.height
+    assert found.rows.height == frame.height + again.height - left_out

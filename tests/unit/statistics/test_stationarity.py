@@ -134,7 +134,7 @@ def test_leg_swap_and_scale_change_nothing(autoregressive, series, start):
 @pytest.mark.slow
 @pytest.mark.parametrize("missing", [0.0, 0.05])
 def test_a_random_walk_is_rejected_as_often_as_the_level(missing):
-    """300 walks with bursts of volatility: z beyond 1.96, and the unit root at 5 %, near 5 %."""
+    """300 walks with bursts of volatility: z beyond 1.96 in 5 %, and uniform unit root chances."""
     rng = np.random.default_rng([20261123, round(100 * missing)])
     count, length = 300, 1500
     level = np.exp(np.cumsum(rng.standard_normal((count, length)) * 0.05, axis=1) / 2)
@@ -147,6 +147,9 @@ def test_a_random_walk_is_rejected_as_often_as_the_level(missing):
         assert z.len() > 0.95 * count
         assert 0.025 < (z.abs() > 1.96).mean() < 0.085, q
     assert 0.02 < found["rejects_unit_root_5pct"].mean() < 0.1
+    for chance in (0.05, 0.2, 0.5, 0.8):
+        error = math.sqrt(chance * (1 - chance) / count)
+        assert abs((found["adf_p_value"] < chance).mean() - chance) < 3.5 * error
 
 
 @pytest.mark.parametrize("t", [-30, -18.83, -10, -3, -1.61, -1.6, 0, 2.7, 2.74, 5])

@@ -159,6 +159,14 @@ def test_ranks_of_too_few_or_equal_venues_are_null_for_a_reason():
     assert funding.rank_persistence(legs_of(np.ones((4, 2))), MONDAY + 1, MONDAY + WEEK).is_empty()
 
 
+@pytest.mark.slow
+def test_of_ranks_without_order_one_in_twenty_is_significant():
+    rng = np.random.default_rng(4)
+    found = funding.rank_persistence(legs_of(weekly(rng, 9, 401)), MONDAY, MONDAY + 401 * WEEK)
+    assert found.height == 400
+    assert 0.03 < (found["p_value"] <= 0.05).mean() < 0.07
+
+
 LEG, VALUE = pl.col("leg"), pl.col("value")
 
 
