@@ -82,6 +82,8 @@ def check(groups: list[pl.DataFrame], analyses: list) -> None:
     rows = pl.concat(groups).sample(fraction=1, shuffle=True, seed=1).lazy()
     for analysis, found in zip(analyses, in_one_pass(groups, *analyses), strict=True):
         assert found.equals(analysis(rows))
+        none = analysis(rows.clear())
+        assert (none.height, none.schema) == (0, found.schema)
 
 
 @pytest.mark.parametrize(

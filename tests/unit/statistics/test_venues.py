@@ -45,7 +45,7 @@ def check_by_hand(found: pl.DataFrame, rates: dict[str, np.ndarray]) -> None:
         assert found[name].to_numpy() == pytest.approx(values, rel=1e-9, abs=1e-12)
 
 
-def test_dispersion_is_that_of_numpy_over_the_venues(joined, every):
+def test_dispersion_is_that_of_numpy_over_the_venues_and_the_known_one(joined, every):
     rng = np.random.default_rng(1)
     rates = {name: rng.normal(1e-4, 1e-4, 30) for name in "ABCDE"}
     frame = market(rates, joined, every)
@@ -56,6 +56,9 @@ def test_dispersion_is_that_of_numpy_over_the_venues(joined, every):
     assert (row["n"], row["coverage"], row["n_venues"]) == (30, 1.0, 5)
     assert row["range_mean_apr_pct"] == pytest.approx(found["range_apr_pct"].mean())
     assert row["range_q95_apr_pct"] == pytest.approx(np.quantile(found["range_apr_pct"], 0.95))
+    # of five normal rates with a deviation of 10.95 % a year
+    assert row["std_mean_apr_pct"] == pytest.approx(0.940 * 10.95, rel=0.15)
+    assert row["range_mean_apr_pct"] == pytest.approx(2.326 * 10.95, rel=0.15)
 
 
 def test_an_order_of_pairs_or_legs_changes_nothing(joined, every):
