@@ -11,7 +11,7 @@ import polars as pl
 
 from toolkit.charts.figure import Figure
 from toolkit.charts.lines import require_columns
-from toolkit.charts.matrix import FUNDING_UNITS, SCALE, full_colour, heat_cells
+from toolkit.charts.matrix import CATEGORIES, FUNDING_UNITS, SCALE, full_colour, heat_cells
 from toolkit.charts.time_axis import clock_text, measured_window
 from toolkit.charts.view import Heading
 from toolkit.errors import InputError
@@ -86,7 +86,7 @@ def funding_heatmap(
     return Figure([_cells(frame, names, timezone, unit, words)], layout=heading).update_layout(
         height=heading["margin"]["t"] + 56 + 26 * names.len(),
         xaxis={"type": "date", "title": {"text": f"time ({timezone})"}, "showgrid": False},
-        yaxis={"type": "category", "dtick": 1, "showgrid": False, "fixedrange": True},
+        yaxis=CATEGORIES,
         showlegend=False,
     )
 
@@ -224,7 +224,7 @@ def week_chart(
     ).update_layout(
         height=layout["margin"]["t"] + 300,
         xaxis={"type": "category", "title": {"text": "hour (UTC)"}, "showgrid": False},
-        yaxis={"type": "category", "dtick": 1, "showgrid": False, "fixedrange": True},
+        yaxis=CATEGORIES,
         showlegend=False,
     )
 
@@ -378,7 +378,7 @@ def cooccurrence_chart(
             "title": {"text": "opened after" if after else ""},
             "showgrid": False,
         },
-        yaxis={"type": "category", "dtick": 1, "showgrid": False, "fixedrange": True},
+        yaxis=CATEGORIES,
         showlegend=True,
     )
 

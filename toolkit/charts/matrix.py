@@ -159,7 +159,7 @@ def funding_matrix(
     return Figure(traces, layout=heading).update_layout(
         height=heading["margin"]["t"] + 16 + (26 if few else 14) * len(symbols),
         xaxis={"side": "top", "type": "category", "showgrid": False, "fixedrange": True},
-        yaxis={"type": "category", "dtick": 1, "showgrid": False, "fixedrange": True},
+        yaxis=CATEGORIES,
         showlegend=False,
     )
 

@@ -67,25 +67,16 @@ def held(tmp_path_factory):
     return read_held(store.path, store_version(store.path))
 
 
-def test_a_pair_is_measured_until_both_of_its_legs_have_settled(held):
-    found = measure_carried(held, funding_only=True)
-    row = found.row(by_predicate=(pl.col("trajectory") == PAYS.key) & (pl.col("days") == 1))
-    named = dict(zip(found.columns, row, strict=True))
+def test_a_pair_is_measured_until_both_legs_have_settled_and_turned_so_that_it_received(held):
+    carried = measure_carried(held, funding_only=True)
+    (named,) = carried.filter(trajectory=PAYS.key, days=1).to_dicts()
     assert named["window_end"] == START + 10 * DAY
     assert named["coverage"] == 1
     assert named["funding_bps"] == pytest.approx(3 * 2.0)
-
-
-def test_a_pair_whose_settlements_ended_long_ago_has_no_figure_and_the_reason(held):
-    rows = league_rows(measure_carried(held, funding_only=True), None, 1e4)
-    old = rows.row(by_predicate=pl.col("trajectory") == OLD.key, named=True)
+    gross = league_rows(carried, None, 1e4)
+    (old,) = gross.filter(trajectory=OLD.key).to_dicts()
     assert (old["kept_1d"], old["kept_7d"], old["kept_30d"]) == (None, None, None)
     assert old["words_1d"] == "no observation in the window, coverage 0.00 %"
-
-
-def test_a_pair_is_turned_so_that_it_received_and_the_cost_is_taken_off_the_turned_one(held):
-    carried = measure_carried(held, funding_only=True)
-    gross = league_rows(carried, None, 1e4)
     assert gross["trajectory"].to_list()[0] == turned_key(COSTS)
     assert gross["is_turned"].to_list()[:2] == [True, False]
     assert gross["kept_7d"].to_list()[:2] == pytest.approx([63.0, 42.0])

@@ -172,6 +172,10 @@ def test_loads_are_listed_with_what_they_found_and_whether_they_finished(page, f
     assert "**Loads** · 4, the newest began at " in words(shown)
     assert "1 stalled" in words(shown)
     assert "a page does not name where the next begins (next_missing, 2 times)" in words(shown)
+    with StoreWriter(full).writing() as connection:
+        connection.execute("UPDATE load SET profile_hash = '5c4e' WHERE load_id = 1")
+    said = " ".join(texts(shown.run().caption))
+    assert "1,080 under a file of hash 5c4e, by loads 1; 6 without a file of yours" in said
 
 
 def test_a_capture_that_began_an_hour_ago_and_still_asks_is_running(page, full):
@@ -183,13 +187,6 @@ def test_a_capture_that_began_an_hour_ago_and_still_asks_is_running(page, full):
     assert rows_of(shown, "loads")["outcome"] == ["running", *["finished"] * 3]
     assert "1 running" in words(shown)
     assert "stalled" not in words(shown)
-
-
-def test_rows_of_several_wire_profiles_are_said_below_the_loads(page, full):
-    with StoreWriter(full).writing() as connection:
-        connection.execute("UPDATE load SET profile_hash = '5c4e' WHERE load_id = 1")
-    said = " ".join(texts(page(full.path, "health").caption))
-    assert "1,080 under a file of hash 5c4e, by loads 1; 6 without a file of yours" in said
 
 
 def test_the_quota_left_is_that_of_the_last_answer(page, make_store):

@@ -55,14 +55,10 @@ def warnings_of(shown):
 
 
 @pytest.mark.slow
-def test_a_redenominated_leg_is_named_on_spreads_and_trajectory(page_alone, store):
+def test_what_is_not_plausible_is_named_on_each_page_that_shows_it(page_alone, store):
     assert "level break" in str(rows_of(page_alone("spreads", store), "spreads"))
     shown = warnings_of(page_alone("trajectory", store, trajectory=SPREAD.key, window="All"))
     assert any("from one row to the next a price changes tenfold" in each for each in shown)
-
-
-@pytest.mark.slow
-def test_a_rate_in_the_quote_per_contract_is_named_on_funding_and_overview(page_alone, store):
     words = "a rate is above 5 % per interval, as one in the quote per contract is"
     for name, given in (
         ("funding", {"trajectory": FUNDING.key}),

@@ -325,24 +325,15 @@ def test_the_trajectories_of_the_symbols_of_the_bar_are_offered_and_the_open_one
     assert shown.selectbox(key="trajectory").options == [LEG, other, PAIR]
 
 
-@pytest.mark.parametrize(
-    "sent",
-    [
-        [],
-        ["2026-11-20"],
+def test_a_zoom_is_at_least_ten_seconds_of_whole_ones_and_else_all_of_the_window():
+    other = ([], [1, 2], [None, None], ["2026-11-20"], ["2026-11-20", "2026-11-21", "2026-11-22"])
+    ends = (
         ["2026-11-21", "2026-11-20"],
         ["1969-01-01", "2026-11-20"],
         ["2026-11-20", "9999-12-31"],
-        [1, 2],
-        [None, None],
-        ["2026-11-20", "2026-11-21", "2026-11-22"],
-    ],
-)
-def test_what_is_no_stretch_of_time_is_all_of_the_window(sent):
-    assert read_range(sent, "America/New_York") is None
-
-
-def test_a_zoom_is_at_least_ten_seconds_of_whole_ones():
+    )
+    for sent in (*other, *ends):
+        assert read_range(sent, "America/New_York") is None
     sent = ["2026-11-20 00:00:00.9", "2026-11-20 00:00:01.1234567"]
     assert read_range(sent, "UTC") == Interval(1_795_132_800, 1_795_132_810)
     sent = ["1970-01-01 09:00:00.5", "1970-01-01 09:01:10.25"]

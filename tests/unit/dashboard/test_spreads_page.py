@@ -172,14 +172,6 @@ def test_a_link_that_cannot_be_followed_says_why_until_a_choice(page, held, para
     assert not shown.warning
 
 
-def test_filters_that_leave_nothing_say_so(page, held):
-    shown = page(held.path, "spreads", min="5000")
-    assert [info.value for info in shown.info] == [
-        "No spread passes the filters. Remove one of them."
-    ]
-    assert not rows(shown)
-
-
 def test_a_store_without_spreads_says_how_to_load_one(page, bare, monkeypatch):
     monkeypatch.delenv("RAIL_BASE_URL", raising=False)
     shown = page(bare.path, "spreads")

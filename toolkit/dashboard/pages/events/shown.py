@@ -172,18 +172,14 @@ def _show_instead(other: Callable[[str | None], str | None]) -> None:
         del st.query_params["event"]
 
 
-def _margin(span: Interval) -> Interval:
-    """Return the event's time with its length, at least an hour, on either side."""
-    margin_s = max(_AROUND_S, span.length_s)
-    return Interval(span.start - margin_s, span.end + margin_s)
-
-
 def _draw_around(shell: PageShell, shown: ShownEvent) -> None:
     trajectory = around(shown.documents.row(-1, named=True))
     if trajectory is None:
         st.caption(Markdown("The document does not name its legs."))
         return
-    held, window = shell.held, _margin(shown.span)
+    held, span = shell.held, shown.span
+    margin_s = max(_AROUND_S, span.length_s)
+    window = Interval(span.start - margin_s, span.end + margin_s)
     found = held_stream(trajectory.key, set(held.streams.filter(pl.col("rows") > 0)["stream"]))
     key = found[0] if found else ""
     rows = read_rows(held.path, key, *window, version=held.versions[key]) if found else None
@@ -195,7 +191,7 @@ def _draw_around(shell: PageShell, shown: ShownEvent) -> None:
         return
     chart = _figure(shell, key, window, rows)
     chart.update_layout(height=_CHART_PX, showlegend=False, margin_b=36, xaxis_title_text="")
-    since, until = clock_text(pl.Series(shown.span), shell.timezone)
+    since, until = clock_text(pl.Series(span), shell.timezone)
     family = EventFamily(shown.life["family"])
     box = {"fillcolor": FAMILY_COLOURS[family], "opacity": 0.2, "line_width": 0, "layer": "below"}
     chart.add_shape(type="rect", x0=since, x1=until, y0=0, y1=1, yref="paper", **box)

@@ -91,13 +91,9 @@ def show_league(shell: PageShell, bar: Container, asked: FundingChoice, net: Net
         "league",
         _ROWS_HIGH,
     )
-    show_implausible(notes_of(shown_pairs(carried, rows)))
-
-
-def shown_pairs(carried: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
-    """Return each pair shown once, over the longest time measured."""
     shown = carried.filter(pl.col("trajectory").is_in(rows["stream"].implode()))
-    return shown.sort("days", "trajectory").unique("trajectory", keep="last", maintain_order=True)
+    shown = shown.sort("days", "trajectory")  # of each pair the longest time is judged
+    show_implausible(notes_of(shown.unique("trajectory", keep="last", maintain_order=True)))
 
 
 def _offer_prices(shell: PageShell, rows: pl.DataFrame) -> None:
