@@ -135,7 +135,7 @@ def legs_of(means: np.ndarray) -> pl.DataFrame:
     )
 
 
-@pytest.mark.parametrize("venues", [5, 12])
+@pytest.mark.parametrize("venues", [3, 5, 12])
 def test_ranks_are_correlated_as_by_scipy(venues):
     means = weekly(np.random.default_rng(3), venues, 4)
     means[1, 0] = means[0, 0]
@@ -144,6 +144,7 @@ def test_ranks_are_correlated_as_by_scipy(venues):
     for week, row in enumerate(found.iter_rows(named=True)):
         first, second = means[:, week], means[:, week + 1]
         assert row["rank_correlation"] == pytest.approx(spearmanr(first, second).statistic)
+        assert row["rank_reason"] is None
         if venues <= 7:
             orders = [spearmanr(first, order).statistic for order in itertools.permutations(second)]
             as_much = np.abs(orders) >= abs(row["rank_correlation"]) - 1e-9

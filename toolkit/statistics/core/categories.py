@@ -38,7 +38,7 @@ def _with_categories(rows: Frame, but: Sequence[str]) -> pl.LazyFrame:
 def in_order(
     rows: pl.DataFrame, descending: Mapping[str, bool], *, as_words: bool = False
 ) -> pl.DataFrame:
-    """Sort rows by columns, stably, perhaps ``as_words``, and empty the frame to save memory."""
+    """Sort rows stably, as words or categories, and empty the frame given to save memory."""
     down, names = list(descending.values()), rows.columns
     copies = _drop_copies(rows, descending) if as_words else {}
     alike = [

@@ -149,11 +149,13 @@ def whole_number(name: str, value: Any, least: int, of: str = "") -> int:
     )
 
 
-def real_number(name: str, value: Any, allowed: str, *, above: float = -math.inf) -> float:
+def real_number(
+    name: str, value: Any, allowed: str, *, above: float = -math.inf, least: float = -math.inf
+) -> float:
     """Return a finite number of Python's or numpy's, or raise `InputError`."""
     if issubclass(type(value), numbers.Real) and type(value) is not bool:
         number = float(value)
-        if math.isfinite(number) and number > above:
+        if math.isfinite(number) and number > above and number >= least:
             return number
     raise InputError(name, value, allowed)
 

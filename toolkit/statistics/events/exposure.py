@@ -159,9 +159,7 @@ class Watched:
         found = [
             self._placed(part, self.stretches)
             .with_columns(seen_s.alias("seen_s"))
-            .with_columns(
-                (opened & duration_s.is_not_null() & (pl.col("seen_s") < duration_s)).alias("cut")
-            )
+            .with_columns(cut=opened & duration_s.is_not_null() & (pl.col("seen_s") < duration_s))
             .select(
                 *("_number", "kind", "t_open", "entry_s", "cut"),
                 selectors.by_name(*_OPTIONAL, require_all=False),

@@ -14,11 +14,16 @@ from toolkit.reasons import Reason
 from toolkit.statistics.core.contract import Frame, Question, checked_column, checked_names
 from toolkit.statistics.core.windows import documents_extent
 from toolkit.statistics.events.changes import Around, PathChanges, checked_horizons, in_bps
-from toolkit.statistics.events.clusters import cluster_band, cluster_share_interval, no_band_reason
+from toolkit.statistics.events.clusters import (
+    checked_cluster_kind,
+    cluster_band,
+    cluster_share_interval,
+    no_band_reason,
+)
 from toolkit.statistics.events.paths import (
+    CLUSTERS,
     EVENTS_IN,
     KnownValues,
-    checked_cluster,
     checked_events,
     clusters_of,
     without_overlaps,
@@ -120,7 +125,7 @@ def follow_through(
         ("by", str(by)),
         ("known_after_s", known_after_s),
         ("from_detection", from_detection),
-        ("cluster", checked_cluster(cluster)),
+        ("cluster", checked_cluster_kind(cluster, CLUSTERS)),
         ("before_s", before_s),
     )
     window = documents_extent(given)

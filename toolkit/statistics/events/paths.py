@@ -246,13 +246,6 @@ def in_one_order(numbers: Integers, times: Integers) -> Integers:
     return numbers * 2 * _FAR_S + np.clip(times, -_FAR_S, _FAR_S - 1)
 
 
-def checked_cluster(cluster: str) -> str:
-    """Return the name of a kind of cluster, or raise `InputError`."""
-    if cluster not in CLUSTERS:
-        raise InputError("cluster", cluster, CLUSTERS)
-    return cluster
-
-
 def clusters_of(events: pl.DataFrame, cluster: str, path_s: int) -> Integers:
     """Return the number of each event's cluster, in the order of time or trajectories."""
     day = pl.col("ts") // DAY_S

@@ -25,10 +25,10 @@ from toolkit.statistics.core.contract import (
     whole_number,
 )
 from toolkit.statistics.core.definition import holding
-from toolkit.statistics.events.clusters import FEWEST_VALUES, cluster_band
+from toolkit.statistics.events.clusters import FEWEST_VALUES, checked_cluster_kind, cluster_band
 from toolkit.statistics.events.documents import trajectory_of
 from toolkit.statistics.events.exposure import Watched
-from toolkit.statistics.events.paths import EVENTS_IN, KnownValues, checked_cluster, clusters_of
+from toolkit.statistics.events.paths import CLUSTERS, EVENTS_IN, KnownValues, clusters_of
 from toolkit.statistics.fees.fee_table import (
     NOTIONAL,
     FeeModel,
@@ -365,7 +365,7 @@ def payoff(rows: pl.DataFrame, *, by: Sequence[str] = (), cluster: str = "path")
     [(0, 1, 0, 70.0), (60, 1, 0, 60.0), (300, 0, 1, None)]
     """
     checked_types(rows, _READ, parameter="rows")
-    checked_cluster(cluster)
+    checked_cluster_kind(cluster, CLUSTERS)
     by = checked_names("by", by, rows.columns)
     asked = rows.select(_CONTRACT).unique()
     if asked.height > 1:

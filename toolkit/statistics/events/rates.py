@@ -211,6 +211,7 @@ def rates_of_groups(watched: Watched, groups: pl.DataFrame, cluster: str) -> pl.
     ends = (np.where(few, np.nan, end * divisor) for end in poisson_interval(counts / divisor))
     bounds = zip(_ENDS, (counts, *ends), strict=True)
     some = pl.col("held_s") > 0
+    missing = {Reason.EMPTY: ~some, Reason.FEW_CLUSTERS: pl.lit(pl.Series(few))}
     per_unit = [
         pl.when(some).then(pl.col(name) / (pl.col("held_s") / unit_s)).alias(f"{name}_{unit}")
         for unit, unit_s in _UNITS.items()
@@ -221,9 +222,7 @@ def rates_of_groups(watched: Watched, groups: pl.DataFrame, cluster: str) -> pl.
         *names,
         *("n", "n_not_held", "held_s", "coverage", "cluster", "n_clusters", "fano", *_INNER),
         *per_unit,
-        first_reason({Reason.EMPTY: ~some, Reason.FEW_CLUSTERS: pl.lit(pl.Series(few))}).alias(
-            "rate_reason"
-        ),
+        first_reason(missing).alias("rate_reason"),
         "n_between",
         *_QUANTILES,
         first_reason({Reason.TOO_FEW: pl.col("n_between") == 0}).alias("between_reason"),

@@ -31,11 +31,16 @@ from toolkit.statistics.events.changes import (
     studied_column,
     usual_s,
 )
-from toolkit.statistics.events.clusters import FEWEST_VALUES, cluster_band, no_band_reason
+from toolkit.statistics.events.clusters import (
+    FEWEST_VALUES,
+    checked_cluster_kind,
+    cluster_band,
+    no_band_reason,
+)
 from toolkit.statistics.events.paths import (
+    CLUSTERS,
     EVENTS_IN,
     KnownValues,
-    checked_cluster,
     checked_events,
     clusters_of,
     without_overlaps,
@@ -157,7 +162,7 @@ def study(
     column = studied_column(values, column)
     before_s, after_s = (usual_s(column) if each is None else each for each in (before_s, after_s))
     around = Around(before_s, after_s, quiet_s, less, from_detection)
-    checked_cluster(cluster)
+    checked_cluster_kind(cluster, CLUSTERS)
     checked_column(values, column)
     known = KnownValues.of(values, column, step_s, known_after_s, max_stale_s)
     every = _every(around, known.step_s) if every_s is None else whole_number("every_s", every_s, 1)

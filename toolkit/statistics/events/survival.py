@@ -224,17 +224,14 @@ def survival(
     watched = Watched.of(lives, by, held)
     cut = watched.cut()
     curve, clusters = with_clusters(life_curve(cut, ["_number"]), cut, cluster)
-    late = pl.col("duration_s").is_not_null() & (pl.col("entry_s") > 0)
+    late = (pl.col("entry_s") > 0) & (pl.col("entry_s") < pl.col("duration_s"))
     kinds = {kind: pl.col("kind") == kind for kind in _KINDS[:-1]}
     kinds["orphans"] = pl.col("kind").is_in(["orphan_close", "orphan_update"])
     counts = cut.group_by("_number").agg(
         pl.len().cast(pl.Int64).alias("n"),
         *(each.sum().cast(pl.Int64).alias(kind) for kind, each in kinds.items()),
         pl.col("cut").sum().cast(pl.Int64),
-        (late & (pl.col("entry_s") < pl.col("duration_s")))
-        .sum()
-        .cast(pl.Int64)
-        .alias("entered_late"),
+        late.sum().cast(pl.Int64).alias("entered_late"),
     )
     times = times_of_groups(cut, ["_number"], _WANTED, _BOUNDS, curve)
     contract = ["n", *_KINDS, "cut", "entered_late", "coverage", "cluster", "n_clusters"]

@@ -273,6 +273,7 @@ def clustering(
     }
     unknown = {Reason.TOO_SHORT: pl.col("triggered_share").is_null()}
     no_burst = {Reason.DEGENERATE: pl.col("burst_s").is_null()}
+    of_share = pl.coalesce(*map(first_reason, (why, unknown, no_burst)))
     return (
         pl.concat([rows.select(names), figures], how="horizontal")
         .join(watched.held_s(), on="family", how="left", maintain_order="left")
@@ -281,9 +282,7 @@ def clustering(
             *("n", "n_buckets", "coverage", *_FIGURES),
             first_reason(why).alias("clustering_reason"),
             *_TRIGGERED,
-            pl.coalesce(*(first_reason(each) for each in (why, unknown, no_burst))).alias(
-                "triggered_reason"
-            ),
+            of_share.alias("triggered_reason"),
             *watched.question("events.clustering/4", bucket_s=bucket_s, draws=draws).columns,
         )
     )

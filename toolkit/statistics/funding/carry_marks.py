@@ -157,7 +157,7 @@ def held(path: Path, opened: Moments, closed: Moments, gross: Floats, cost_bps: 
 
 
 class Stretches:
-    """The extremes of any stretch of values, as two of a power of two that overlap."""
+    """The extremes of any stretch of values, by two stretches of a power of two that overlap."""
 
     def __init__(self, values: Floats) -> None:
         self._width = values.size + 1

@@ -10,7 +10,6 @@ import numpy as np
 import polars as pl
 
 from toolkit.analyses import Parameter, analysis
-from toolkit.errors import InputError
 from toolkit.market import When
 from toolkit.market.venues import stated, venue_of
 from toolkit.reasons import Reason
@@ -108,9 +107,7 @@ def persistence(
     >>> row["positive_share"], row["flips"], row["longest_run_s"] / 3600, row["same_sign_share"]
     (0.5, 2, 24.0, 0.6)
     """
-    band = real_number("band_apr_pct", band_apr_pct, "percent a year from 0")
-    if band < 0:
-        raise InputError("band_apr_pct", band_apr_pct, "percent a year from 0")
+    band = real_number("band_apr_pct", band_apr_pct, "percent a year from 0", least=0)
     window, asked = window_of(frame, start, end, settlements_extent), (("band_apr_pct", band),)
     question = Question("funding.persistence/3", *window, options=asked)
     found = settlements(frame)
@@ -133,10 +130,8 @@ def _signs(known: pl.DataFrame, band_apr_pct: float) -> pl.DataFrame:
         known.lazy()
         .select(
             *("trajectory", "begins", "ends", "length_s"),
-            (pl.when(hourly > band).then(1).when(hourly < -band).then(-1).otherwise(0)).alias(
-                "sign"
-            ),
-            follows.alias("follows"),
+            sign=pl.when(hourly > band).then(1).when(hourly < -band).then(-1).otherwise(0),
+            follows=follows,
         )
         .with_columns(
             (~pl.col("follows")).cum_sum().alias("segment"),

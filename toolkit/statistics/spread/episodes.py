@@ -298,12 +298,10 @@ def _bridges(episodes: pl.LazyFrame, merge_gap_s: int) -> pl.LazyFrame:
 
 
 def _columns(question: Question) -> list[pl.Expr]:
+    side = pl.when(pl.col("peak_bps") > 0).then(pl.lit("positive")).otherwise(pl.lit("negative"))
     return [
         pl.col("trajectory"),
-        pl.when(pl.col("peak_bps") > 0)
-        .then(pl.lit("positive"))
-        .otherwise(pl.lit("negative"))
-        .alias("side"),
+        side.alias("side"),
         pl.col("start_ts", "end_ts", "duration_s", "peak_bps", "peak_ts", "area_bps_h"),
         pl.col("censored_left", "censored_right", "n"),
         *shares(),

@@ -191,12 +191,9 @@ def net_time_to_close(
     """
     check_asked(fees, notional, style)
     check_held_style(style)
-    enter = real_number("enter_bps", enter_bps, "basis points from 0")
-    leave = real_number("exit_bps", exit_bps, "basis points from 0")
+    enter = real_number("enter_bps", enter_bps, "basis points from 0", least=0)
+    leave = real_number("exit_bps", exit_bps, "basis points from 0", least=0)
     level = real_number("toward", toward, "a level in basis points")
-    for name, value in (("enter_bps", enter), ("exit_bps", leave)):
-        if value < 0:
-            raise InputError(name, value, "basis points from 0")
     frame = holding(frame, "spread_bps")
     checked_types(frame, {"trajectory": "String"})
     by = (("fees", fees.hash), ("notional", float(notional)), ("style", style))
