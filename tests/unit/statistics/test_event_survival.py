@@ -96,6 +96,10 @@ def test_the_bounds_of_each_quantile_are_those_of_statsmodels():
             lower, upper = reference.quantile_ci(share)
         assert (row[f"{name}_lower_s"], row[f"{name}_upper_s"]) == (lower, upper)
         assert row[f"{name}_lower_s"] <= row[f"{name}_s"] <= row[f"{name}_upper_s"]
+    curve = survival_curve(lives(durations, observed))
+    for end in ("lower", "upper"):  # where the band of the curve reaches a half
+        reached = curve.filter(pl.col(f"survival_{end}") <= 0.5)["life_s"][0]
+        assert reached == row[f"median_life_{end}_s"]
 
 
 @pytest.mark.parametrize("groups", [2, 3])
