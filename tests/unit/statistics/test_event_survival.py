@@ -121,9 +121,10 @@ def test_the_log_rank_test_is_that_of_statsmodels_and_scipy(groups, late):
 
 
 def test_the_order_of_rows_changes_nothing_and_the_unit_of_time_scales_every_figure():
-    durations, observed, entries = some_lives(3, late=True)
-    names = [f"S{k % 3}" for k in range(len(durations))]
+    durations, observed, entries = some_lives(16, late=True)
+    names = [f"S{(7 * k) % 12}" for k in range(len(durations))]
     frame = lives(durations, observed, entries, symbol=names)
+    assert survival(frame)["cluster"].item() == "symbol"
     found = survival(frame, ["symbol"])
     assert survival(frame.sample(fraction=1, shuffle=True, seed=1), "symbol").equals(found)
     longer = survival(lives(4 * durations, observed, 4 * entries, symbol=names), ["symbol"])
