@@ -398,23 +398,6 @@ def test_a_seeded_fault_is_found(
     assert fault in found
 
 
-def test_imports_within_the_contract_are_no_faults(tmp_path: Path) -> None:
-    root = seeded(
-        tmp_path,
-        {
-            "toolkit/__init__.py": "from toolkit.workspace import connect",
-            "toolkit/workspace.py": "import toolkit.service\nfrom toolkit import store, wire",
-            "toolkit/client/http.py": "import httpx\nfrom urllib.parse import urlsplit",
-            "toolkit/client/__init__.py": "from .http import Client",
-            "toolkit/statistics/spread.py": "import math, polars as pl\nfrom ..errors import E",
-            "toolkit/service/rest.py": "from starlette.routing import Route",
-            "toolkit/cli/__init__.py": "from toolkit import reports",
-            "app.py": "import streamlit\nfrom toolkit.dashboard import main",
-        },
-    )
-    assert import_faults(root) == []
-
-
 def test_the_entry_script_imports_nothing_but_the_dashboard(tmp_path: Path) -> None:
     faults = import_faults(seeded(tmp_path, {"app.py": "from toolkit.store import Store"}))
     assert faults == ["app.py:1: app imports store, but of ours only ['dashboard']"]

@@ -73,12 +73,6 @@ def run(slim: Path, workdir: Path) -> Run:
     return program
 
 
-def test_no_package_of_an_extra_is_among_the_packages(slim: Path) -> None:
-    held = {path.name for path in slim.iterdir()}
-    assert {"duckdb", "polars", "typer"} <= held
-    assert held & (EXTRAS["dashboard"] | {"mcp", "starlette", "uvicorn"}) == set()
-
-
 def test_the_core_stores_measures_and_charts_without_extras(run: Run) -> None:
     done = run("""
 import polars as pl, toolkit as tk

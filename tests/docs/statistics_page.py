@@ -195,12 +195,7 @@ def _one_line(text: str) -> str:
     return " ".join(text.split()).replace("``", "`")
 
 
-def write() -> None:
-    """Write the pages."""
+if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
     for name, text in statistics_pages().items():
         (FOLDER / f"{name}.md").write_text(text, encoding="utf-8")
-
-
-if __name__ == "__main__":
-    write()

@@ -136,11 +136,6 @@ def test_a_path_of_this_very_checkout_is_found(tmp_path: Path) -> None:
     assert naming_faults(checkout) == [f"a.toml:1: {checkout}"]
 
 
-def test_addresses_and_relative_paths_are_no_faults(tmp_path: Path) -> None:
-    (tmp_path / "a.py").write_text("'https://example.com/home/x', 'toolkit/work/a', '/mcp', '/v1'")
-    assert naming_faults(tmp_path) == []
-
-
 def test_an_ignored_file_is_not_read_and_a_new_one_is(tmp_path: Path) -> None:
     subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
     for name in (".gitignore", "kept.md", "left.log"):

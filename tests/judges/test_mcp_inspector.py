@@ -25,14 +25,8 @@ def asked(
     node: str, environment: dict[str, str], base_url: str, key: str, era: str, *arguments: str
 ) -> subprocess.CompletedProcess[str]:
     """A run of the inspector, over the service."""
-    address = (
-        "--server-url",
-        f"{base_url}/mcp",
-        "--transport",
-        "http",
-        "--header",
-        f"apikey: {key}",
-    )
+    address = ("--server-url", f"{base_url}/mcp", "--transport", "http")
+    address += ("--header", f"apikey: {key}")
     return inspected(node, environment, *address, "--protocol-era", era, *arguments)
 
 
@@ -92,12 +86,8 @@ def test_the_inspector_says_why_it_was_refused(
 def test_the_inspector_finds_nothing_wrong_with_rail_mcp_over_stdio(
     node: str, environment: dict[str, str], loaded: Workspace, era: str
 ) -> None:
-    command = (
-        str(Path(sys.executable).with_name("rail")),
-        "mcp",
-        "--store",
-        str(loaded.store.path),
-    )
+    rail = str(Path(sys.executable).with_name("rail"))
+    command = (rail, "mcp", "--store", str(loaded.store.path))
     asks = ("--protocol-era", era, "--method")
     listed = inspected(node, environment, *command, *asks, "tools/list", "--strict")
     assert listed.returncode == 0, listed.stderr

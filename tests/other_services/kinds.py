@@ -7,14 +7,18 @@ from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 
+import polars as pl
+
 from tests.other_services.data import Data
 from tests.other_services.inforce import InForce
 from tests.other_services.nested import Nested
 from tests.other_services.oldest import Oldest
 from tests.other_services.opposite import Opposite
 from tests.other_services.rows import Rows
-from tests.other_services.server import serving
+from tests.other_services.server import API_KEY, Answering, serving
 from tests.other_services.service import OtherService
+from toolkit.client import Client
+from toolkit.market import Trajectory
 from toolkit.wire.profile.user_profile import UserProfile
 
 KINDS: Mapping[str, Callable[[Data], OtherService]] = {
@@ -48,3 +52,11 @@ def profile_of(kind: str) -> Path:
 def users(text: str) -> UserProfile:
     """Return the profile of a user's file with this text."""
     return UserProfile.parsed(Path("mine.toml"), text)
+
+
+def brought(
+    service: Answering, profile: UserProfile, key: Trajectory | str, window: tuple[int, int]
+) -> pl.DataFrame:
+    """Return the rows that a client brings from a service, by time."""
+    with serving(service) as base_url, Client(base_url, API_KEY, profile=profile) as client:
+        return pl.concat([page.frame for page in client.pages(key, window)]).sort("ts")

@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from tests.other_services.kinds import users
+from tests.other_services.kinds import brought, users
 from tests.other_services.server import API_KEY, Answer, Question, serving
 from toolkit.client import Client
 from toolkit.errors import InputError, WireError
@@ -64,10 +64,7 @@ class Shaped:
 
 
 def loaded(service: Shaped, profile: UserProfile, key: Trajectory = PRICE) -> pl.DataFrame:
-    """The rows that a client brings in pages of seven, by time."""
-    with serving(service) as base_url, Client(base_url, API_KEY, profile=profile) as client:
-        pages = client.pages(key, WHOLE)
-        return pl.concat([page.frame for page in pages]).sort("ts")
+    return brought(service, profile, key, WHOLE)
 
 
 PRICES = """

@@ -13,7 +13,7 @@ from polars.testing import assert_frame_equal
 
 from tests.other_services.data import NOW, Data, sample
 from tests.other_services.further import FURTHER, Numbered
-from tests.other_services.kinds import profile_of, users
+from tests.other_services.kinds import brought, profile_of, users
 from tests.other_services.server import API_KEY, Answer, Answering, Question, serving
 from toolkit.client import Client
 from toolkit.errors import RailError, ServiceError
@@ -50,9 +50,7 @@ def text_of(kind: str) -> str:
 
 
 def came(service: Answering, text: str, key: str = SPREAD) -> pl.DataFrame:
-    """The rows that a client brings under a profile given as text, by time."""
-    with serving(service) as base_url, Client(base_url, API_KEY, profile=users(text)) as client:
-        return pl.concat([page.frame for page in client.pages(key, WINDOW)]).sort("ts")
+    return brought(service, users(text), key, WINDOW)
 
 
 def assert_same(held: pl.DataFrame, sent: pl.DataFrame, *by: str) -> None:

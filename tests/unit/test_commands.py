@@ -17,6 +17,7 @@ def test_a_store_in_the_environment_makes_the_usual_store_one_to_be_named(
     assert rail("status", store=Path("rail.duckdb")) == "rail status"
     monkeypatch.setenv("RAIL_STORE", "other.duckdb")
     assert rail("status", store=Path("rail.duckdb")) == "rail status --store rail.duckdb"
+    assert rail("app", store=Path("my data/b.duckdb")) == "rail app --store 'my data/b.duckdb'"
 
 
 def test_what_a_thread_shows_its_commands_for_is_no_other_thread_s() -> None:
@@ -32,10 +33,6 @@ def test_what_a_thread_shows_its_commands_for_is_no_other_thread_s() -> None:
     end = "--store /data/b.duckdb --base-url http://127.0.0.1:9000"
     assert found == [f"rail sync events/spread {end}"]
     assert rail("sync", "events/spread") == "rail sync events/spread"
-
-
-def test_a_path_with_blanks_stays_one_word() -> None:
-    assert rail("app", store=Path("my data/b.duckdb")) == "rail app --store 'my data/b.duckdb'"
 
 
 def test_the_numbers_of_exit_codes_never_change() -> None:

@@ -54,11 +54,7 @@ def test_an_input_error_says_what_was_wrong_what_is_allowed_and_what_to_do() -> 
     error = errors.InputError("limit", "many", "1 to 10000", advice="leave it out for 500")
     assert str(error) == "limit: 'many' is not allowed; allowed: 1 to 10000; leave it out for 500"
     assert (error.parameter, error.value, error.allowed) == ("limit", "many", "1 to 10000")
-
-
-def test_an_input_error_is_caught_as_a_value_error_too() -> None:
-    with pytest.raises(ValueError, match="is not allowed"):
-        raise errors.InputError("limit", 0, "1 to 10000")
+    assert isinstance(error, ValueError)
 
 
 def test_an_unknown_trajectory_names_the_nearest_ones_and_only_where_there_are_any() -> None:

@@ -100,22 +100,6 @@ def test_one_exchange_may_give_both_legs_of_a_basis() -> None:
     assert basis.spread_type == "spot/futures"
 
 
-@pytest.mark.parametrize(
-    ("symbol", "exchange", "market", "parameter"),
-    [
-        ("BTCUSD", "KRAKEN", "spot", "symbol"),
-        ("BTC_USD", "kraken", "spot", "exchange"),
-        ("BTC_USD", "KRAKEN", "swap", "market"),
-    ],
-)
-def test_a_price_trajectory_names_the_part_that_is_wrong(
-    symbol: str, exchange: str, market: str, parameter: str
-) -> None:
-    with pytest.raises(InputError) as caught:
-        Trajectory.price(symbol, exchange, market)
-    assert caught.value.parameter == parameter
-
-
 @pytest.mark.parametrize(("family", "legs"), [(Family.PRICE, 2), (Family.SPREAD, 1)])
 def test_a_trajectory_with_the_wrong_number_of_legs_is_refused(family: Family, legs: int) -> None:
     with pytest.raises(InputError, match="legs"):

@@ -52,3 +52,14 @@ def receiver() -> Iterator[Receiver]:
     server = Receiver()
     with listening(server):
         yield server
+
+
+def event_rows(*rows: tuple[str, str, int, float]) -> list[dict[str, object]]:
+    """Documents of events: id, type, time (s) and size (percent) of each."""
+    names = ("event_id", "event_type", "ts", "magnitude_pct")
+    alike = {"symbol": "BTC_USDT", "document": "{}"}
+    return [
+        {**alike, "family": row[1].partition(".")[0], "ts_ms": 1_000 * row[2]}
+        | dict(zip(names, row, strict=True))
+        for row in rows
+    ]

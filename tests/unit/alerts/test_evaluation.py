@@ -30,6 +30,7 @@ from toolkit.statistics.fees import FeeModel
 from toolkit.tables import EVENT
 
 from ...conftest import examples
+from .conftest import event_rows
 
 STEP_S = 60
 PAIR = "BTC_USDT:BINANCE.spot:KRAKEN.spot"
@@ -173,18 +174,7 @@ def test_a_funding_differential_is_the_services_or_that_of_the_last_rates() -> N
 
 
 def documents(*rows: tuple[str, str, int, float]) -> pl.DataFrame:
-    named = [
-        {
-            "family": kind.split(".")[0],
-            "event_id": event,
-            "event_type": kind,
-            "ts": ts,
-            "magnitude_pct": size,
-            "symbol": "BTC_USDT",
-        }
-        for event, kind, ts, size in rows
-    ]
-    return pl.DataFrame(named, schema=EVENT.schema)
+    return pl.DataFrame(event_rows(*rows), schema=EVENT.schema)
 
 
 def test_an_event_is_open_from_its_size_to_its_close() -> None:

@@ -24,7 +24,7 @@ from toolkit.store.writing import alerts
 from toolkit.tables import SERIES
 from toolkit.wire.event_log import document_frame
 
-from .conftest import Receiver
+from .conftest import Receiver, event_rows
 
 NOW = 1_795_046_400
 PAIR = Trajectory.parse("BTC_USDT:AURORA.spot:BOREAS.spot")
@@ -96,20 +96,7 @@ class Run:
         self.commit(batch)
 
     def documents(self, *rows: tuple[str, str, int, float]) -> None:
-        named = [
-            {
-                "family": "splash",
-                "event_id": event,
-                "event_type": kind,
-                "ts": ts,
-                "ts_ms": 1_000 * ts,
-                "magnitude_pct": size,
-                "symbol": "BTC_USDT",
-                "document": "{}",
-            }
-            for event, kind, ts, size in rows
-        ]
-        self.commit(Batch(documents=[document_frame(named)]))
+        self.commit(Batch(documents=[document_frame(event_rows(*rows))]))
 
     def look(self) -> None:
         self.watch._looked = self.watch._loss_looked = -1e9

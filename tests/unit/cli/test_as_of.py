@@ -103,15 +103,10 @@ def test_a_command_prints_what_it_printed_then(
     assert then != rows_of(rail(*asked, store=str(late)))
 
 
-@pytest.mark.parametrize("form", ["table", "markdown"])
-def test_a_reader_sees_as_of_when(rail: Rail, stores: tuple[Path, Path], form: str) -> None:
-    done = rail("stats", "spread", "--as-of", THEN, "--format", form, store=str(stores[1]))
-    assert f", as of {THEN} UTC" in done.stdout.splitlines()[0]
-
-
-def test_status_says_how_old_the_last_answer_was_then(
-    rail: Rail, stores: tuple[Path, Path]
-) -> None:
+def test_a_reader_sees_as_of_when(rail: Rail, stores: tuple[Path, Path]) -> None:
+    for form in ("table", "markdown"):
+        done = rail("stats", "spread", "--as-of", THEN, "--format", form, store=str(stores[1]))
+        assert f", as of {THEN} UTC" in done.stdout.splitlines()[0]
     said = rail("status", "--as-of", THEN, store=str(stores[1]), columns=200).stdout
     assert f"as of {THEN} UTC" in said
     assert "compact" not in said

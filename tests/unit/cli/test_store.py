@@ -106,15 +106,8 @@ def test_rows_of_ones_own_are_kept_in_a_store_that_takes_nothing_else(
     times = [1_000 * (start + 60 * k) for k in range(1, 11)]
     rows = pl.DataFrame({"time": times, "close": [100.0 + k for k in range(10)]})
     rows.write_csv(workdir / "vendor.csv")
-    own = (
-        "import",
-        "vendor.csv",
-        "--stream",
-        "BTC_USD:VENDOR.spot",
-        "--map",
-        "ts=time,price=close",
-    )
-    own += ("--unit", "ms", "--stamped", "end")
+    own = ("import", "vendor.csv", "--stream", "BTC_USD:VENDOR.spot")
+    own += ("--map", "ts=time,price=close", "--unit", "ms", "--stamped", "end")
     done = rail(*own, "--store", "mine.duckdb")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("mine.duckdb: 10 rows new, 0 revised, 0 known, of BTC_USD:VENDOR")

@@ -5,17 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
-import pty
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
+from tests.terminal import on_a_terminal
 from toolkit.intervals import Interval
 from toolkit.market import Family, Source, Trajectory
 from toolkit.statistics import spread
@@ -137,17 +135,6 @@ def test_rows_that_are_not_shown_are_counted(stats: Rail) -> None:
     assert none.returncode == 0
 
 
-def test_a_null_passes_no_comparison(stats: Rail) -> None:
-    for condition in ("spread_std_log_bps < 1e9", "not (spread_std_log_bps < 1e9)"):
-        assert SHORT not in keys_of(stats("--where", condition))
-
-
-def test_one_trajectory_alone_has_every_figure(stats: Rail) -> None:
-    shown = stats(KEYS[0]).stdout
-    assert re.search(r"observations\s+240", shown)
-    assert "expected shortfall above 95 %" in shown
-
-
 OPTIONS = [
     (("--where", "no_column > 1"), "--where: 'no_column' is not allowed"),
     (("--output", "here.csv"), "it is there already"),
@@ -204,30 +191,6 @@ def test_a_file_holds_what_would_be_printed(
     assert (written.stdout, written.stderr) == ("", f"5 rows in out.{ending}\n")
 
 
-def on_a_terminal(arguments: list[str], columns: int, **environment: str) -> str:
-    """What a process writes on a terminal of so many columns."""
-    ours, theirs = pty.openpty()
-    os.set_blocking(ours, True)
-    known = {"COLUMNS": str(columns), "TERM": "xterm-256color"}
-    process = subprocess.Popen(
-        [sys.executable, "-c", "from toolkit.cli import main; main()", *arguments],
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        env=os.environ | known | environment,
-    )
-    os.close(theirs)
-    read = b""
-    while True:
-        try:
-            read += os.read(ours, 65_536)
-        except OSError:  # the other side is closed
-            break
-    os.close(ours)
-    assert process.wait() == 0, read
-    return read.decode()
-
-
 @pytest.mark.parametrize(
     ("command", "columns"),
     [*((command, 80) for command in COMMANDS if command != "symbols"), ("status", 60)],
@@ -261,9 +224,11 @@ def test_a_wider_terminal_shows_more_columns_and_a_narrower_one_says_so(stats: R
 def test_on_a_terminal_of_80_columns_no_line_is_longer_and_without_colour_none_is_coloured(
     kept: Path,
 ) -> None:
-    asked = ["stats", "spread", "--store", str(kept)]
-    plain = on_a_terminal(asked, 80, NO_COLOR="1")
-    coloured = on_a_terminal(asked, 80)
+    asked = ("from toolkit.cli import main; main()", "stats", "spread", "--store", str(kept))
+    (code, _, plain), (_, _, coloured) = (
+        on_a_terminal(*asked, columns=80, **how) for how in ({"NO_COLOR": "1"}, {})
+    )
+    assert code == 0, plain
     assert "\x1b[" not in plain
     assert "\x1b[" in coloured
     assert max(len(line.rstrip()) for line in plain.splitlines()) <= 80

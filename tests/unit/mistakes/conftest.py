@@ -53,19 +53,15 @@ def rail(service: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wor
 def names(rail: Workspace, service: str) -> dict[str, Any]:
     """What a line that is typed may name."""
     fees = 'name = "mine"\n[[fee]]\nexchange = "AURORA"\nvalid_from = 2017-01-01\n'
+    modules = {"tk": tk, "pl": pl, "pd": pd, "np": np, "dt": dt, "charts": tk.charts}
+    keys = {"PRICE": PRICE, "PAIR": PAIR, "RATES": RATES, "NOW": NOW}
+    classes = {"Client": Client, "AsyncClient": AsyncClient, "Interval": Interval}
     return {
-        "tk": tk,
-        "pl": pl,
-        "pd": pd,
-        "np": np,
-        "dt": dt,
+        **modules,
+        **keys,
+        **classes,
         "rail": rail,
         "service": service,
-        "PRICE": PRICE,
-        "PAIR": PAIR,
-        "RATES": RATES,
-        "NOW": NOW,
-        "Interval": Interval,
         "pair": rail.spread(PAIR),
         "price": rail.prices(PRICE),
         "rates": rail.funding(RATES),
@@ -80,9 +76,6 @@ def names(rail: Workspace, service: str) -> dict[str, Any]:
         ),
         "source": rail.store.source,
         "spread": tk.statistics.spread,
-        "charts": tk.charts,
-        "Client": Client,
-        "AsyncClient": AsyncClient,
         "of_asyncio": lambda key: asyncio.run(of_asyncio(service, key)),
         "once": RetryPolicy(attempts=1),
         "fees": FeeModel,

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
@@ -17,7 +16,6 @@ from toolkit import charts, parse_ts
 from toolkit.client import AsyncClient, Client
 from toolkit.errors import EmptyWindowError, InputError, RailError
 from toolkit.statistics import spread
-from toolkit.statistics.fees import FeeModel, net_edge
 from toolkit.store import Store
 from toolkit.workspace import Workspace
 
@@ -36,13 +34,6 @@ def test_an_object_serves_as_its_text_does_and_comes_from_any_workspace(rail: Wo
 def test_a_funding_pair_asked_for_by_funding_needs_no_prefix(rail: Workspace) -> None:
     assert rail.funding(RATES.removeprefix("funding/")).data_hash == rail.funding(RATES).data_hash
     assert rail.events("events/spread").data_hash == rail.events("spread").data_hash
-
-
-def test_one_text_is_as_good_as_a_list_of_one(rail: Workspace) -> None:
-    results = [
-        rail.sync(each, NOW - 3_600, NOW, progress=False) for each in (PRICE, [PRICE], (PRICE,))
-    ]
-    assert not any(result.silent or result.refused for result in results)
 
 
 EIGHT = NOW - 7_200  # 2026-11-03 22:00 UTC
@@ -79,17 +70,6 @@ def test_a_date_is_its_midnight_at_either_end(rail: Workspace, day: Any) -> None
         rail.prices(PRICE, day, "2026-11-05")
 
 
-def test_a_window_that_is_held_in_part_covers_what_it_covers(rail: Workspace) -> None:
-    wider = rail.prices(PRICE, "2026-11-03", "2026-11-05")
-    assert len(wider) == len(rail.prices(PRICE, *WINDOW))
-    assert wider.coverage()["coverage"].item() == pytest.approx(3 / 48, abs=0.01)
-
-
-def test_a_window_without_a_row_of_the_frame_has_its_reason(rail: Workspace) -> None:
-    row = spread.summary(rail.spread(PAIR).df, "2025-01-01", "2025-01-02").row(0, named=True)
-    assert (row["n"], row["coverage_reason"]) == (0, "empty")
-
-
 @pytest.mark.parametrize("typo", ["spred_log_bps", "prise"])
 def test_a_misspelt_column_is_not_among_those_allowed(names: dict[str, Any], typo: str) -> None:
     with pytest.raises(InputError) as refused:
@@ -124,26 +104,6 @@ def test_numbers_of_numpy_are_as_good_as_pythons(rail: Workspace) -> None:
     assert step.plot(points=np.int64(50)).to_json() == step.plot(points=50).to_json()
 
 
-def test_a_table_that_lacks_one_of_several_pairs_leaves_that_pair_null(rail: Workspace) -> None:
-    frame = rail.spread(PAIR).df
-    other = frame.with_columns(trajectory=pl.lit(PAIR.replace("CORONA", "X")))
-    both = frame.vstack(other)
-    lines = [
-        f'[[fee]]\nexchange = "{name}"\nvalid_from = 2017-01-01\ntaker_bps = 5\nslippage_bps = 1'
-        for name in ("AURORA", "CORONA")
-    ]
-    fees = FeeModel.parse("\n".join(['name = "mine"', *lines]))
-    found = net_edge(both, fees, notional=1e3)
-    assert found.filter(trajectory=PAIR)["cost_reason"].null_count() == len(frame)
-    assert found["cost_reason"].drop_nulls().unique().to_list() == ["unknown_fee"]
-
-
-def test_an_unknown_attribute_is_pythons_own(rail: Workspace) -> None:
-    for thing in (rail, rail.spread(PAIR), rail.store):
-        with pytest.raises(AttributeError, match="no attribute 'sumary'"):
-            thing.sumary  # noqa: B018 - what is asked for
-
-
 def test_a_closed_workspace_loads_nothing_and_still_reads(rail: Workspace, service: str) -> None:
     closed = tk.open(rail.store.path, base_url=service, api_key="demo-pro")
     closed.close()
@@ -152,12 +112,6 @@ def test_a_closed_workspace_loads_nothing_and_still_reads(rail: Workspace, servi
             ask()
         assert fault_of(refused.value) == ""
     assert len(closed.prices(PRICE)) == len(rail.prices(PRICE))
-
-
-def test_two_opens_of_one_store_both_read(rail: Workspace, service: str) -> None:
-    other = tk.open(rail.store.path, base_url=service, api_key="demo-pro")
-    with rail.store.reading():
-        assert other.prices(PRICE).data_hash == rail.prices(PRICE).data_hash
 
 
 def test_a_closed_client_says_so(service: str) -> None:

@@ -46,7 +46,6 @@ def test_figures_that_changed_are_listed_with_what_they_rest_on(
     )
     text = text_of(read_recipe(file)[0])
     means = [each.summary()["spread_mean_log_bps"].item() for each in (before, now)]
-
     assert f"mean {means[0]:,.2f} bps {means[1]:,.2f} bps" in text
     assert re.search(r"Before \[2026-11-03 20:00.*\), n = \d+, coverage .* %\. Now \[", text)
     assert f"Not in it any more: Figures, {OTHER}" in text
@@ -59,7 +58,6 @@ def test_rows_of_a_table_are_compared_by_their_names_and_those_that_came_or_went
 ):
     rows = [{"trajectory": "a", "x_bps": 2.5}, {"trajectory": "b", "x_bps": 1.0}]
     before = [{"trajectory": "c", "x_bps": 9.0}, {"trajectory": "a", "x_bps": 2.0}]
-
     assert "a 2.50 bps +0.50 bps" in text_of(recipe_of(rows, before))
     assert "New among the rows shown: b. Gone among the rows shown: c." in text_of(
         recipe_of(rows, before)
@@ -73,7 +71,6 @@ def test_only_a_report_on_the_same_source_is_compared_with(
     other, file = tmp_path / "other.html", tmp_path / "r.html"
     other.write_text(brief.read_text().replace('"kind":"simulated"', '"kind":"live"'))
     summary = rail.spread(PAIR, *WINDOW).summary()
-
     for against in (other, tmp_path / "none.html"):
         with pytest.raises(InputError, match=r"against: |report: "):
             tk.report(file, summary, against=against)

@@ -35,7 +35,6 @@ def test_five_charts_are_one_file_of_less_than_three_megabytes_that_asks_for_not
     made: Path,
 ) -> None:
     page = made.read_text()
-
     assert page.count('class="rail-figure"') == 5
     assert made.stat().st_size < 3_000_000
     assert not re.search(r'(?:src|href)="(?!#)', page)
@@ -44,7 +43,6 @@ def test_five_charts_are_one_file_of_less_than_three_megabytes_that_asks_for_not
 
 def test_each_part_has_what_it_rests_on_its_definition_and_its_code(made: Path) -> None:
     page, (recipe, _) = made.read_text(), read_recipe(made)
-
     assert page.count("Definition and code") == len(recipe.parts) == 9
     assert page.count("rows SHA-256") == page.count(" · SIMULATED market, seed-7") == 9
     for part, answer in zip(recipe.parts, recipe.answers, strict=True):
@@ -64,7 +62,6 @@ def test_the_code_in_a_report_makes_its_result_again(
     *before, last = code.replace("&quot;", '"').splitlines()
     names: dict[str, Any] = {}
     exec("\n".join(before), names)
-
     assert eval(last, names).height == recipe.answers[3].rows
     assert recipe.parts[3].what == "episodes"
 
@@ -85,7 +82,6 @@ def test_what_followed_events_is_a_part_that_its_code_makes_again(
     *before, last = code.replace("&quot;", '"').splitlines()
     names: dict[str, Any] = {}
     exec("\n".join(before), names)
-
     assert eval(last, names).equals(study)
     assert page.count('class="rail-figure"') == 1
     assert verify(file, rail.store).equal
@@ -98,7 +94,6 @@ def test_no_key_is_in_a_report(made: Path) -> None:
 def test_text_of_a_source_and_a_title_cannot_leave_their_place(rail: Workspace, file: Path) -> None:
     hostile = "</title><script>alert(1)</script>"
     page = tk.report(file, rail.spread(PAIR, *WINDOW).summary(), title=hostile).read_text()
-
     assert "<script>alert" not in page
     assert read_recipe(file)[0].title == hostile
 
@@ -111,7 +106,6 @@ def test_a_report_on_published_data_names_the_publication(
     with tk.open(tmp_path / "archive") as published:
         tk.report(file, published.spread(PAIR, *WINDOW).summary())
     recipe, page = read_recipe(file)
-
     assert len(recipe.pin.publication) == 64
     assert f'tk.open("archive/manifests/{recipe.pin.publication}.json")' in page.replace(
         "&quot;", '"'
@@ -157,7 +151,6 @@ def test_net_figures_name_their_fee_table_and_are_verified_by_the_same_one_alone
     table.write_text(example_text({"AURORA", "CORONA"}))
     priced = Workspace(rail.client, rail.store, fees=table)
     page = tk.report(file, priced.spread(PAIR, *WINDOW).summary()).read_text()
-
     assert f"Net figures by the fee table {html(read_recipe(file)[0].fees)}." in page
     assert "# by the fee table EXAMPLE VALUES" in page
     assert verify(file, rail.store, fees=table).equal

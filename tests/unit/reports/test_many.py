@@ -22,7 +22,6 @@ def test_a_screen_is_reported_with_its_options_and_its_code(
     screen = rail.screen(*WINDOW, where="coverage > 0.5", sort="-spread_std_log_bps")
     file = tk.report(tmp_path / "r.html", screen)
     recipe, page = read_recipe(file)
-
     assert {row["trajectory"] for row in recipe.answers[0].shown} == {PAIR, OTHER}
     code = 'where="coverage > 0.5", sort="-spread_std_log_bps")'
     assert code in page.replace("&quot;", '"').replace("&gt;", ">")
@@ -34,7 +33,6 @@ def test_a_screen_is_reported_with_its_options_and_its_code(
 def test_no_other_option_of_a_screen_is_taken_from_a_file(rail: Workspace, tmp_path: Path) -> None:
     file = tk.report(tmp_path / "r.html", rail.screen(*WINDOW, top=1))
     file.write_text(file.read_text().replace('"top":1', '"fees":"secret.toml"'))
-
     (difference,) = verify(file, rail.store).differences
     assert "option of screen: 'fees' is not allowed" in difference
 
@@ -49,6 +47,5 @@ def test_a_report_made_on_a_cluster_is_that_of_one_process(
         screen = published.screen(*WINDOW)
         one = tk.report(tmp_path / "one.html", screen)
         many = tk.report(tmp_path / "many.html", screen, cluster=2)
-
     assert one.read_bytes() == many.read_bytes()
     assert verify(one, tmp_path / "archive", cluster=2).equal

@@ -22,7 +22,6 @@ from .conftest import KEY, NOW, PAIR, RATES, WINDOW, service_at
 
 def test_a_report_is_equal_to_what_its_store_gives(made: Path, rail: Workspace) -> None:
     found = verify(made, rail.store)
-
     assert found.equal
     assert str(found).startswith("equal: 9 parts, computed again from rail.duckdb as known at ")
 
@@ -37,7 +36,6 @@ def test_a_report_is_equal_after_the_store_was_synced_on_for_a_simulated_month(
         more.sync([PAIR, RATES], WINDOW[0], later, progress=False)
         more.sync("events/spread", WINDOW[0], NOW + 86_400, progress=False)
     rows = store.catalogue().filter(stream=PAIR)["rows"].item()
-
     assert rows > 30 * 1_300
     assert verify(made, store).equal
 
@@ -48,7 +46,6 @@ def test_a_figure_that_was_changed_is_named(brief: Path, rail: Workspace, tmp_pa
     changed = tmp_path / "changed.html"
     changed.write_text(page.replace(str(mean), "99.5"))
     found = verify(changed, rail.store)
-
     assert not found.equal
     (difference,) = found.differences
     assert difference.startswith(f"1. Figures, {PAIR}: figures in the file are not those of its")
@@ -61,7 +58,6 @@ def test_a_page_that_was_changed_beside_its_figures_is_not_equal(
     changed = tmp_path / "changed.html"
     changed.write_text(brief.read_text().replace("<h2>Figures", "<h2>Other figures"))
     found = verify(changed, rail.store)
-
     assert not found.equal
     assert "all figures are equal, and the page is not: it was changed after" in str(found)
 
@@ -93,7 +89,6 @@ def test_nothing_but_a_known_method_with_its_options_is_called_for_a_file(
 ) -> None:
     file = tmp_path / "r.html"
     file.write_text(brief.read_text().replace(said, instead, 1))
-
     (difference,) = verify(file, rail.store).differences
     assert re.search(r"'(save|__class__|enter)' is not allowed", difference)
 
@@ -113,6 +108,5 @@ def test_a_store_whose_past_is_gone_gives_what_is_missing_in_words(
     store = Store(tmp_path / "rail.duckdb")
     StoreWriter(store).bind(rail.store.source)
     found = verify(brief, store)
-
     assert not found.equal
     assert all("cannot be computed any more" in each for each in found.differences)

@@ -43,7 +43,6 @@ def printed(capsys: pytest.CaptureFixture[str]) -> Callable[..., list[str]]:
 
 def test_each_unit_has_its_form(printed: Callable[..., list[str]]) -> None:
     lines = printed(row("BTC_USDT:ALPHA.spot:BETA.futures"))
-
     cells = [line.split()[-1] for line in lines[-5:] if "gap" not in line]
     assert [line.split()[0] for line in lines[:3]] == ["BTC_USDT", "buy", "sell"]
     assert cells == ["%", "-1,234.57", "7.00", "0.8765"]
@@ -55,7 +54,6 @@ def test_each_unit_has_its_form(printed: Callable[..., list[str]]) -> None:
 def test_a_missing_number_says_why(printed: Callable[..., list[str]]) -> None:
     reason = next(iter(Reason))
     *_, line, note = printed(row("A_B:C.spot:D.spot", ar1_phi=None, ar1_reason=reason.value))
-
     assert line.endswith("– (a)")
     assert note == f"(a) {reason.words}"
 

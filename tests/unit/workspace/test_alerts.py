@@ -66,7 +66,6 @@ def test_a_rule_that_names_a_channel_needs_it_set_up(
 
 def test_a_rule_that_makes_no_sense_is_refused_before_anything_is_asked(store: Store) -> None:
     write(store, '[[alert]]\nname = "wide"\nkind = "sprad"\n')
-
     with pytest.raises(InputError, match=r"rail.toml alert wide kind: 'sprad'"):
         Workspace(no_one, store).follow("events/*")
 

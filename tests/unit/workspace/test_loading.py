@@ -13,7 +13,7 @@ from tests import miniature
 from toolkit.client import Client
 from toolkit.errors import InputError
 from toolkit.loader.follow.reader import Message, Messages
-from toolkit.market import EventFamily, EventLog, SnapshotKind, SnapshotLog, Source, Stream
+from toolkit.market import EventFamily, EventLog, SnapshotKind, SnapshotLog, Source
 from toolkit.store import Batch, Edge, LoadOrigin, Snapshot, Store, StoreWriter
 from toolkit.wire.profile.profile import BUILT_IN
 from toolkit.workspace import Workspace
@@ -27,14 +27,6 @@ PRICE = "BTC_USDT:AURORA.spot"
 def rail(service: str, tmp_path: Path) -> Iterator[Workspace]:
     with Workspace(Client(service, "demo-pro"), Store(tmp_path / "rail.duckdb")) as rail:
         yield rail
-
-
-def test_once_brings_streams_up_to_now_from_the_moment_asked_for(rail: Workspace) -> None:
-    done = rail.follow([Stream.parse(PRICE), "events/splash"], since="2h", once=True)
-    assert [stream.key for stream in done.followed] == [PRICE, "events/splash"]
-    assert rail.prices(PRICE).df["ts"].min() == miniature.END - 7_200
-    again = rail.follow(PRICE, since=miniature.END - 7_200, once=True)
-    assert (again.rows.new, again.sweeps) == (0, 1)
 
 
 def test_a_watchlist_of_ones_own_is_followed_as_far_back_as_it_says(rail: Workspace) -> None:

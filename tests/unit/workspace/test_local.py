@@ -69,22 +69,6 @@ def test_a_script_that_does_not_close_its_workspace_ends(
     assert errors.strip().splitlines()[-1:] == ([shown] if shown else [])
 
 
-def test_one_ctrl_c_ends_a_script_with_a_local_service() -> None:
-    # A process started by a runner in the background may ignore SIGINT: a terminal's does not.
-    ending = """
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    print("ready", flush=True)
-    time.sleep(3600)
-    """
-    with script(ending) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate()
-    assert process.returncode == -signal.SIGINT
-    assert errors.strip().endswith("KeyboardInterrupt")
-
-
 def ended_in_a_terminal(code: str, after_s: float) -> tuple[int, str]:
     """Press Ctrl-C in a terminal so long after a script says it is ready: its status and text."""
     takes_the_terminal = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0)"

@@ -12,7 +12,7 @@ import pytest
 from tests.unit.client.conftest import Asking, Scripted, ask, scripted
 from tests.unit.workspace.conftest import NOW
 from toolkit.errors import InputError
-from toolkit.market import EventFamily, EventLog
+from toolkit.market import EventFamily
 from toolkit.store import Store
 from toolkit.workspace import Workspace
 from toolkit.workspace.events.event_selection import open_events
@@ -52,11 +52,6 @@ def test_the_open_events_are_those_that_the_whole_log_leaves_open(
         rail, family, NOW - 3 * 86_400
     )
     assert found.select((pl.col("known_until") == NOW).all()).item()
-
-
-def test_nothing_is_stored_and_the_ledger_knows_of_no_answer(rail: Workspace) -> None:
-    assert rail.open_events("spread", "2h").height > 0
-    assert not rail.store.path.exists() or rail.store.ledger([EventLog(EventFamily.SPREAD)]) == {}
 
 
 def document(event: str, kind: str, lifecycle: str, ts: int) -> dict[str, object]:

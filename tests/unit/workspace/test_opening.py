@@ -28,7 +28,6 @@ def rail(simulated: Workspace) -> Workspace:
 
 def test_one_key_is_enough(rail: Workspace) -> None:
     done = rail.sync("BTC_USDT:AURORA.spot", *HOUR)
-
     assert (done.rows.new, [stream.key for stream in done.asked]) == (60, ["BTC_USDT:AURORA.spot"])
 
 
@@ -36,7 +35,6 @@ def test_one_key_is_enough(rail: Workspace) -> None:
 def test_streams_of_every_kind_are_one_load(rail: Workspace) -> None:
     keys = ["BTC_USDT:AURORA.spot:CORONA.futures", "events/splash", "snapshot/spread"]
     done = rail.sync(keys, *HOUR)
-
     assert [stream.key for stream in done.asked] == keys
     assert "1 trajectory, 1 event log, 1 snapshot" in str(done)
     assert rail.store.loads().height == rail.store.loads()["finished_at"].drop_nulls().len()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -100,12 +99,6 @@ def test_pairs_of_prices_are_screened_as_spreads_alone(held: Workspace) -> None:
         held.screen(pairs="BTC_USDT:AURORA.spot:BOREAS.spot")
     with pytest.raises(UnknownTrajectoryError, match="BTC_USDT:OWN"):
         held.screen(pairs=f"pair/{A}/BTC_USDT:OWN.spot")
-
-
-def test_pairs_as_of_a_time_before_all_loads_hold_nothing(held: Workspace) -> None:
-    then = held.as_of(int(time.time()) - 10 * 86_400)
-    with pytest.raises(EmptyWindowError):
-        then.pairs(KEYS, *HOURS)
 
 
 @pytest.mark.parametrize(

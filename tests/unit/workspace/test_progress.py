@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import itertools
-import os
-import pty
 import re
 import signal
 import subprocess
@@ -20,6 +18,7 @@ from nbclient import NotebookClient
 from nbformat import NotebookNode
 
 from tests import miniature
+from tests.terminal import on_a_terminal
 from toolkit.workspace import load_progress
 
 pytestmark = [pytest.mark.usefixtures("workdir"), pytest.mark.slow]
@@ -92,27 +91,7 @@ def outputs(client: Watched) -> list[NotebookNode]:
 
 
 def on_terminal(program: str) -> tuple[int, str, str]:
-    """Exit code and standard output of a program, and what it wrote to its terminal."""
-    ours, theirs = pty.openpty()
-    environment = os.environ | {"TERM": "xterm-256color", "COLUMNS": "120"}
-    process = subprocess.Popen(
-        [sys.executable, "-c", program],
-        stdout=subprocess.PIPE,
-        stderr=theirs,
-        text=True,
-        env=environment,
-    )
-    os.close(theirs)
-    written = b""
-    while True:
-        try:
-            part = os.read(ours, 65_536)
-        except OSError:  # how Linux says that the other side of a terminal was closed
-            break
-        written += part
-    os.close(ours)
-    said, _ = process.communicate(timeout=60)
-    return process.returncode, said, written.decode()
+    return on_a_terminal(program, columns=120, stdout=subprocess.PIPE)
 
 
 def left_on_screen(written: str) -> list[str]:

@@ -77,10 +77,7 @@ def test_types_and_symbols_left_out_choose_pairs() -> None:
         ({"exchanges": ["AURORRA"]}, "exchanges: 'AURORRA' .* nearest: AURORA"),
         ({"types": "spot/dax"}, "types: 'spot/dax' .* nearest: spot/dex"),
         ({"exclude_symbols": "BTC_USD"}, "exclude_symbols: 'BTC_USD' .* nearest: BTC_USDT"),
-        ({"sort": "-net_edge"}, "sort"),
         ({"sort": "-net_edge_bps"}, "sort: 'net_edge_bps' .* with a fee table"),
-        ({"where": "n > 0 and cost_bps < 40"}, "where: 'cost_bps' .* with a fee table"),
-        ({"family": "funding", "exclude_flags": True}, "exclude_flags.* only spreads have flags"),
     ],
 )
 def test_what_is_not_held_or_no_column_is_one_clear_line(
@@ -95,10 +92,3 @@ def test_nothing_held_names_what_loads_some(held: Workspace) -> None:
         held.screen(family="funding")
     with pytest.raises(EmptyWindowError, match="holds no spread in"):
         held.screen("2026-11-03", "2026-11-04")
-
-
-@pytest.mark.slow
-def test_a_screen_as_of_a_time_is_of_what_was_known_then(held: Workspace) -> None:
-    assert held.as_of("2100-01-01").screen(*WINDOW).equals(held.screen(*WINDOW))
-    with pytest.raises(EmptyWindowError):
-        held.as_of("2020-01-01").screen(*WINDOW)
