@@ -133,18 +133,8 @@ def watched_streams(store: Store, watchlist: Watchlist) -> list[Stream]:
         stream
         for stream in held
         if stream.matches(patterns, either_way=True)
-        or (isinstance(stream, Trajectory) and _of_market(watchlist, stream))
+        or (isinstance(stream, Trajectory) and watchlist.of_market(stream))
     ]
-
-
-def _of_market(watchlist: Watchlist, stream: Trajectory) -> bool:
-    symbols, exchanges, families = watchlist.symbols, watchlist.exchanges, watchlist.families
-    return (
-        any((symbols, exchanges, families))
-        and (not symbols or str(stream.symbol) in symbols)
-        and (not exchanges or all(leg.exchange in exchanges for leg in stream.legs))
-        and (not families or stream.family in families)
-    )
 
 
 def _add(draft: Draft, keys: Iterable[str], whats: Iterable[str], window: Interval) -> None:

@@ -242,12 +242,7 @@ class Rules:
         _check_listed(f"{wanted.name} exchanges", wanted.exchanges, sorted(exchanges))
         for of in (price_trajectories, spread_trajectories, funding_trajectories):
             for trajectory in of(listing):
-                legs = {leg.exchange for leg in trajectory.legs}
-                if (
-                    (not wanted.symbols or str(trajectory.symbol) in wanted.symbols)
-                    and (not wanted.exchanges or legs <= set(wanted.exchanges))
-                    and (not wanted.families or trajectory.family in wanted.families)
-                ):
+                if wanted.of_market(trajectory):
                     yield trajectory, rule
 
     def _of_dashboards(self, documents: Mapping[SnapshotKind, str]) -> Iterator[tuple[Stream, str]]:

@@ -13,7 +13,7 @@ from typing import Any, Self, cast
 
 from toolkit.errors import InputError
 from toolkit.fields import among, check_names, optional, read_toml, switch, texts, typed
-from toolkit.market import Family, SnapshotKind, parse_length
+from toolkit.market import Family, SnapshotKind, Trajectory, parse_length
 from toolkit.statistics.fees import FeeModel
 from toolkit.store.writing.pages import KEPT_DAYS
 from toolkit.workspace.listed import WATCHLIST, read_keys
@@ -121,6 +121,16 @@ class Watchlist:
         named = (self.streams, self.symbols, self.exchanges, self.families, self.snapshots)
         found = (self.open_now, self.top_open, self.widest_funding, self.events_above_pct)
         return any(named) or any(each is not None and each is not False for each in found)
+
+    def of_market(self, trajectory: Trajectory) -> bool:
+        """Whether ``symbols``, ``exchanges`` and ``families``, if any is given, name a stream."""
+        symbols, exchanges, families = self.symbols, self.exchanges, self.families
+        return (
+            any((symbols, exchanges, families))
+            and (not symbols or str(trajectory.symbol) in symbols)
+            and (not exchanges or all(leg.exchange in exchanges for leg in trajectory.legs))
+            and (not families or trajectory.family in families)
+        )
 
     @property
     def back_s(self) -> int:
