@@ -16,25 +16,94 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
-from tests.adversary import Adversary, adverse
+from tests.adversary import Adversary, ArchiveSettings, FaultyArchive, adverse
 from toolkit.client import Client
 from toolkit.intervals import Interval
 from toolkit.loader import FollowResult, Pace, follow
 from toolkit.market import EventFamily, EventLog, Trajectory
-from toolkit.service import Config, Replay, running
+from toolkit.service import Clock, Config, Replay, running
+from toolkit.service.events.lives import DetectorSettings, Rule
 from toolkit.store import Store
 from toolkit.store.file.maintenance import verify
 from toolkit.tables import GapStatus
 from toolkit.wire.socket_steps import ReconnectPolicy
 
 from .conftest import RAIL, serving
-from .faulty_market import DENSE, START, HeldClock, Truth, held_documents, warm, write_market
 from .kill_loop import KILLS
+
+START = 1_767_225_600
+DENSE = ArchiveSettings(
+    DetectorSettings(
+        spread=Rule(0.5, 0.3, step=0.2, every_s=0, max_age_s=60, lost_after_s=60),
+        splash=Rule(1.8, 0.6, step=None, every_s=0, max_age_s=60, lost_after_s=60),
+        splash_window_s=30,
+    )
+)
+"""What counts as an event here: almost every move."""
+
+
+def write_market(folder: Path, *, symbols: int, seconds: int) -> Path:
+    """Bars of one second of so many symbols on two legs, in a file of their own."""
+    draw = np.random.default_rng(1)
+    ts = START + np.arange(seconds)
+    frames = [
+        pl.DataFrame({"ts": ts, "price": 100.0 * np.exp(draw.normal(0, 4e-3, seconds).round(6))})
+        .with_columns(symbol=pl.lit(f"C{number}_USDT"), exchange=pl.lit(leg), market=pl.lit("spot"))
+        .with_columns(interval_s=pl.lit(1, pl.Int32), dataset=pl.lit("dense"))
+        for number in range(symbols)
+        for leg in ("ALPHA", "BETA")
+    ]
+    folder.mkdir(exist_ok=True)
+    pl.concat(frames).write_parquet(folder / "prices.parquet")
+    return folder
+
+
+class Truth:
+    """Every document of a stretch, by family, as the service itself would show them."""
+
+    def __init__(self, source: Replay) -> None:
+        self.source = source
+        self._archive = FaultyArchive(source, DENSE)
+
+    def documents(self, family: EventFamily, start: int, end: int) -> list[bytes]:
+        """In order of their bytes."""
+        return sorted(body for _, body in self._archive.documents(family, start, end))
+
+
+def held_documents(frame: pl.DataFrame) -> list[bytes]:
+    """The bytes of documents as a store gives them, in order."""
+    return sorted(text.encode() for text in frame["document"])
+
+
+@dataclass(frozen=True)
+class HeldClock(Clock):
+    """Stands at ``start`` until it is let go, then runs ``speed`` times as fast as time."""
+
+    start: int = START
+    speed: float = 1.0
+    let_go_at: list[float] = field(default_factory=list)
+
+    def let_go(self) -> None:
+        self.let_go_at.append(time.monotonic())
+
+    def now(self) -> int:
+        if not self.let_go_at:
+            return self.start
+        return int(self.start + (time.monotonic() - self.let_go_at[0]) * self.speed)
+
+
+def warm(client: Client) -> None:
+    """Let the service find the events of the market's day before the clock runs."""
+    for family in (EventFamily.SPREAD, EventFamily.SPLASH):
+        list(client.event_pages(family, Interval(START, START + 2)))
+
 
 SEEDS = int(os.environ.get("RAIL_SEEDS", "1"))
 FAMILIES = (EventFamily.SPREAD, EventFamily.SPLASH)

@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
 from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -19,15 +21,63 @@ import pytest
 from tests.adversary import Accident, Adversary, RestSwitches, adverse
 from toolkit.client import Client
 from toolkit.intervals import Interval
-from toolkit.loader import FollowResult, Since, follow
+from toolkit.loader import FollowResult, Pace, Since, follow
 from toolkit.market import EventFamily, EventLog, SnapshotKind, SnapshotLog, Stream, Trajectory
-from toolkit.service import Config, Replay, running
+from toolkit.service import Clock, Config, Replay, running
 from toolkit.store import Store
 from toolkit.tables import LedgerState
 from toolkit.wire.exchange import Failure, Request, Response, RetryPolicy
 from toolkit.workspace import Workspace
 
-from .stepped_time import SteppedClock, wait_until
+_LOOK_S = 0.002
+
+
+@dataclass(frozen=True)
+class SteppedClock(Clock):
+    """Reads ``start`` (s) until all ``parties`` wait. Then it jumps to the first of their times."""
+
+    start: int = 0
+    parties: int = 2
+    _moved: list[float] = field(default_factory=lambda: [0.0])
+    _waiting: dict[int, float] = field(default_factory=dict)
+    _changed: threading.Condition = field(default_factory=threading.Condition)
+
+    def now(self) -> int:
+        return int(self.start + self._moved[0])
+
+    def seconds(self) -> float:
+        """Seconds since it began."""
+        return self._moved[0]
+
+    def jump(self, seconds: float) -> None:
+        """Let time pass in which nobody follows."""
+        with self._changed:
+            self._moved[0] += seconds
+
+    def wait(self, event: threading.Event, seconds: float) -> None:
+        """Wait for an event, or until the clock has come so far."""
+        me = threading.get_ident()
+        with self._changed:
+            due = self._waiting[me] = self._moved[0] + seconds
+            while self._moved[0] < due and not event.is_set():
+                first = min(self._waiting.values())
+                if len(self._waiting) >= self.parties and first > self._moved[0]:
+                    self._moved[0] = first
+                    self._changed.notify_all()
+                else:
+                    self._changed.wait(_LOOK_S)
+            self._waiting.pop(me)
+
+    def pace(self, **seconds: float) -> Pace:
+        """The pace of a follow that waits by this clock."""
+        return Pace(clock=self.seconds, wait=self.wait, **seconds)
+
+
+def wait_until(clock: SteppedClock, ts: int) -> None:
+    """Wait in another thread until the clock has come to a moment (s)."""
+    while clock.now() < ts:
+        time.sleep(_LOOK_S)
+
 
 pytestmark = pytest.mark.slow
 

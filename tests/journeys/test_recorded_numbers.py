@@ -7,7 +7,9 @@ into the store.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +21,117 @@ from scipy.stats import median_abs_deviation
 from statsmodels.tsa.stattools import adfuller
 
 from tests.once import made_once
-from toolkit.market import Trajectory
-from toolkit.store import Store
+from toolkit.market import Source, Trajectory
+from toolkit.series import own_series
+from toolkit.store import Batch, LoadOrigin, Store, StoreWriter
+from toolkit.workspace.loading import add_own
 
-from .recorded_hours import HOUR, Hours
-from .recorded_pairs import Pairs, funding_pairs, kept, price_pairs
 from .test_load_and_measure import Rail
+
+HOUR = 3600
+
+
+class Hours:
+    """A pair's legs by the hour: the rate that each pays, what it settles, and what is in force."""
+
+    def __init__(self, rows: pl.DataFrame, start: int, end: int) -> None:
+        self.first, self.count = start // HOUR, (end - start) // HOUR
+        legs = [
+            rows.select("ts", rate=f"{side}_rate", hours=f"{side}_interval_hours").drop_nulls(
+                "rate"
+            )
+            for side in ("buy", "sell")
+        ]
+        paid_for, received, settled, in_force = zip(*map(self._leg, legs), strict=True)
+        self.covered = ~np.isnan(paid_for[0]) & ~np.isnan(paid_for[1])
+        self.more = paid_for[1] - paid_for[0]
+        self.received = received[1] - received[0]
+        self.settled = settled[1] - settled[0]
+        self.in_force = in_force[1] - in_force[0]
+        self.n = [leg.height for leg in legs]
+
+    def _leg(self, leg: pl.DataFrame) -> tuple[np.ndarray, ...]:
+        paid_for, received, in_force = np.full((3, self.count), np.nan)
+        settled, before = np.zeros(self.count + 1), -self.first
+        ends = [*(leg["ts"] // HOUR - self.first)[1:], self.count][: leg.height]
+        for (ts, rate, hours), following in zip(leg.rows(), ends, strict=True):
+            at = ts // HOUR - self.first
+            settled[at] += rate
+            since = max(before, at - int(hours), 0)
+            paid_for[since:at] = rate / hours
+            received[since:at] = rate / max(at - since, 1)  # whole, though it settled early
+            in_force[at : min(following, at + 2 * int(hours))] = rate / hours
+            before = at
+        return paid_for, received, settled, in_force
+
+
+Pairs = dict[str, pl.DataFrame]
+
+
+def price_pairs(real_data: Path) -> Pairs:
+    """The prices of both legs at each time that both have, by key: bars of one length."""
+    bars = pl.read_parquet(real_data / "prices.parquet").filter(pl.col("interval_s") > 0)
+    names = pl.col("symbol", "exchange", "market", "dataset").cast(pl.String)
+    found = {}
+    for (symbol, _), part in sorted(bars.with_columns(names).group_by("symbol", "interval_s")):
+        legs = _fullest(part, pl.concat_str("exchange", pl.lit("."), "market"), ["ts", "price"])
+        for buy, sell in combinations(legs, 2):
+            both = legs[buy].join(legs[sell], on="ts", suffix="_sell").sort("ts")
+            if both.height:
+                named = both.rename({"price": "buy_price", "price_sell": "sell_price"})
+                found[f"{symbol}:{buy}:{sell}"] = named
+    return found
+
+
+def funding_pairs(real_data: Path) -> Pairs:
+    """The settlements of both legs, by key, where their times overlap."""
+    rates = pl.read_parquet(real_data / "funding.parquet").with_columns(
+        pl.col("symbol", "exchange", "dataset").cast(pl.String),
+        pl.col("rate", "interval_hours").cast(pl.Float64),
+    )
+    found = {}
+    for (symbol,), part in sorted(rates.group_by("symbol")):
+        columns = ["ts", "rate", "interval_hours"]
+        legs = _fullest(part, pl.concat_str("exchange", pl.lit(".futures")), columns)
+        for buy, sell in combinations(legs, 2):
+            ends = [leg["ts"].max() for leg in (legs[buy], legs[sell])]
+            begins = [leg["ts"].min() for leg in (legs[buy], legs[sell])]
+            if min(ends) > max(begins):
+                joined = legs[buy].join(
+                    legs[sell], on="ts", how="full", coalesce=True, suffix="_sell"
+                )
+                found[f"funding/{symbol}:{buy}:{sell}"] = joined.sort("ts").select(
+                    "ts",
+                    buy_rate="rate",
+                    sell_rate="rate_sell",
+                    buy_interval_hours="interval_hours",
+                    sell_interval_hours="interval_hours_sell",
+                )
+    return found
+
+
+def _fullest(part: pl.DataFrame, leg: pl.Expr, columns: list[str]) -> Pairs:
+    """Each leg's rows of the data set that has the most, sorted by time."""
+    named = part.with_columns(leg=leg, ts=pl.col("ts").cast(pl.Int64))
+    counts = named.group_by("leg", "dataset").len().sort("leg", "len", "dataset")
+    chosen = counts.group_by("leg", maintain_order=True).last().sort("leg")
+    return {
+        leg: named.filter(leg=leg, dataset=dataset).select(columns).unique("ts").sort("ts")
+        for leg, dataset in chosen.select("leg", "dataset").iter_rows()
+    }
+
+
+def kept(pairs: Pairs, path: Path) -> Path:
+    """A store of one's own data with these pairs, of one load: one for each takes 0.3 s of CPU."""
+    writer, now = StoreWriter(Store(path)), int(time.time())
+    writer.bind(Source("own", "recorded"))
+    load_id, batch = writer.start_load(LoadOrigin("file:recorded", now, None, "0.1.0")), Batch()
+    for key, rows in pairs.items():
+        add_own(batch, own_series(rows, key), now)
+    writer.commit(load_id, batch)
+    writer.finish_load(load_id, [])
+    return path
+
 
 YEAR_H = 8760
 Row = dict[str, Any]
@@ -182,68 +289,6 @@ def test_unit_roots_and_correlations_of_all_recorded_spreads(
                 assert close(row[f"acf_{lag}"], pairs.corr().iloc[0, 1], 1e-7)
 
 
-def variance_ratio(values: pd.Series, step: int, steps: int) -> float | None:
-    """The variance of changes over so many steps over that of single ones, from whole runs."""
-    gaps = np.flatnonzero(np.diff(values.index) != step) + 1
-    runs = [np.diff(run) for run in np.split(values.to_numpy(), gaps) if len(run) > steps]
-    changes = np.concatenate([[], *runs])
-    if len(changes) < max(5 * steps, 100):
-        return None
-    ones = np.ones(steps)
-    far = np.concatenate([np.convolve(run - changes.mean(), ones, "valid") for run in runs])
-    return np.mean(far**2) / steps / (1 - steps / len(changes)) / changes.var(ddof=1)
-
-
-def test_variance_ratios_of_all_recorded_spreads(rail: Rail, recorded: Recorded) -> None:
-    for row, rows in each_pair(recorded.printed(rail, "stationarity"), recorded.prices):
-        for steps in (10, 60, 1440):
-            name, values = f"variance_ratio_{steps}", spread_of(rows)
-            expected = variance_ratio(values, row["step_s"], steps)
-            assert (row[name] is None) == (expected is None) == bool(row[f"{name}_reason"])
-            assert expected is None or close(row[name], expected, 1e-7)
-
-
-def test_tails_of_all_recorded_spreads(rail: Rail, recorded: Recorded) -> None:
-    for row, rows in each_pair(recorded.printed(rail, "tail-index"), recorded.prices):
-        values = spread_of(rows).abs().sort_values(ascending=False)
-        for percent in (1, 2, 5, 10):
-            count = len(values) * percent // 100
-            largest, name = values.iloc[:count], f"tail_{percent}pct"
-            assert row[f"{name}_n"] == count
-            assert row[f"{name}_days"] == len(np.unique(largest.index // 86_400))
-            if count < 50:
-                assert (row[f"{name}_index"], row[f"{name}_reason"]) == (None, "too_few")
-                continue
-            index = 1 / np.log(largest / values.iloc[count]).mean()
-            assert close(row[f"spread_{name}_x_min_log_bps"], values.iloc[count])
-            assert close(row[f"{name}_index"], index, 1e-8)
-            assert close(row[f"{name}_error"], index / np.sqrt(count), 1e-8)
-
-
-def test_hours_of_the_week_of_all_recorded_spreads(rail: Rail, recorded: Recorded) -> None:
-    found = recorded.printed(rail, "hour-of-week")
-    by_key = {key: [row for row in found if row["trajectory"] == key] for key in recorded.prices}
-    for key, rows in by_key.items():
-        values = spread_of(recorded.prices[key])
-        at = pd.to_datetime(values.index, unit="s", utc=True)
-        week = (values.index - 4 * 86_400) // 604_800
-        cells = values.groupby([at.day_of_week + 1, at.hour, week])
-        means, counts = cells.mean(), cells.size().groupby(level=[0, 1]).sum()
-        weekly = means.groupby(level=[0, 1])
-        of_week = (means - means.groupby(level=2).transform("mean")).groupby(level=[0, 1])
-        mean, deviation, std, weeks = weekly.mean(), of_week.mean(), weekly.std(), weekly.size()
-        assert len(rows) == 168
-        for row in rows:
-            cell = (row["weekday"], row["hour"])
-            assert row["hour_n"] == counts.get(cell, 0)
-            assert row["weeks"] == weeks.get(cell, 0)
-            if row["weeks"]:
-                assert close(row["spread_mean_log_bps"], mean[cell])
-                assert close(row["spread_deviation_log_bps"], deviation[cell], 1e-7)
-            if row["weeks"] > 1:
-                assert close(row["spread_std_log_bps"], std[cell], 1e-7)
-
-
 def test_leads_and_lags_of_all_recorded_spreads(rail: Rail, recorded: Recorded) -> None:
     for row, rows in each_pair(recorded.printed(rail, "lead-lag"), recorded.prices):
         step, index = row["step_s"], rows["ts"].to_numpy()
@@ -283,18 +328,6 @@ def stretches(
         if since is None and k < len(ts) and abs(x[k]) >= enter:
             since, left = k, after_gap
     return found
-
-
-def test_entries_and_closes_of_all_recorded_spreads(rail: Rail, recorded: Recorded) -> None:
-    asked = ("time-to-close", "--enter-bps", "20", "--exit-bps", "5")
-    for row, rows in each_pair(recorded.printed(rail, *asked), recorded.prices):
-        values = spread_of(rows)
-        at_most = np.nextafter(5, 6)  # a close is at 5 bps or less
-        lives = stretches(values, row["step_s"], row["window_end"], enter=20, leave=at_most)
-        seen = [life for life in lives if not life[3]]
-        assert row["truncated"] == len(lives) - len(seen)
-        assert row["entries"] == len(seen)
-        assert row["closed"] == sum(not life[4] for life in seen)
 
 
 def test_episodes_of_all_recorded_spreads(rail: Rail, recorded: Recorded) -> None:
@@ -366,39 +399,3 @@ def test_holdings_of_all_recorded_pairs(rail: Rail, recorded: Recorded, compound
             if not compound:
                 assert close(row["funding_only_drawdown_median_bps"], np.median(falls), 1e-7)
                 assert close(row["funding_only_drawdown_q95_bps"], np.quantile(falls, 0.95), 1e-7)
-
-
-def test_dispersion_of_all_recorded_venues(rail: Rail, recorded: Recorded) -> None:
-    window = ("--start", "2023-01-02", "--end", "2023-12-30")
-    for row in recorded.printed(rail, "dispersion", *window):
-        start, end = row["window_start"], row["window_end"]
-        venues: dict[str, np.ndarray] = {}
-        for key, rows in recorded.funding.items():
-            symbol, *legs = key.removeprefix("funding/").split(":")
-            for leg, side in zip(legs, ("buy", "sell"), strict=True):
-                if symbol == row["symbol"] and leg not in venues:
-                    one = rows.select(
-                        "ts",
-                        buy_rate=f"{side}_rate",
-                        buy_interval_hours=f"{side}_interval_hours",
-                        sell_rate=pl.lit(None, pl.Float64),
-                        sell_interval_hours=pl.lit(None, pl.Float64),
-                    )
-                    hours = Hours(one, 0, max(int(rows["ts"].max()) + 86_400, end))
-                    venues[leg] = hours.paid_for[0][start // HOUR : end // HOUR].reshape(-1, 8)
-        whole = {leg: 100 * YEAR_H * each.mean(axis=1) for leg, each in venues.items()}
-        kept_in = {leg: each for leg, each in whole.items() if (~np.isnan(each)).mean() >= 0.9}
-        assert row["venues"].split() == sorted(kept_in)
-        rates = np.array([kept_in[leg] for leg in sorted(kept_in)])
-        rates = rates[:, ~np.isnan(rates).any(axis=0)]
-        widths = np.ptp(rates, axis=0)
-        quarters = np.quantile(rates, [0.25, 0.75], axis=0)
-        expected = {
-            "n": rates.shape[1],
-            "range_mean_apr_pct": widths.mean(),
-            "range_median_apr_pct": np.median(widths),
-            "range_q95_apr_pct": np.quantile(widths, 0.95),
-            "iqr_mean_apr_pct": (quarters[1] - quarters[0]).mean(),
-            "std_mean_apr_pct": rates.std(axis=0, ddof=1).mean(),
-        }
-        assert all(close(row[name], it) for name, it in expected.items()), row
