@@ -6,10 +6,8 @@ RAIL_TOGETHER_S says for how long; `make soak` sets 150 s.
 from __future__ import annotations
 
 import json
-import logging
 import os
 import signal
-import statistics
 import subprocess
 import threading
 import time
@@ -41,7 +39,6 @@ from .conftest import RAIL, serving
 from .dashboard_process import App, app_over, faults, properties
 from .test_webhooks import receiving
 
-LOG = logging.getLogger(__name__)
 SECONDS = float(os.environ.get("RAIL_TOGETHER_S", "3"))
 SENT_DAYS = 5 if SECONDS > 60 else 1
 """Days whose events are delivered: to detect one takes a second."""
@@ -60,7 +57,7 @@ PAIR = Trajectory.parse("BTC_USDT:AURORA.spot:CORONA.futures")
 RATE = Trajectory.parse("BTC_USDT:AURORA.futures:CORONA.futures", Family.FUNDING)
 
 IMPORTS = f"""
-import json, time
+import json
 import toolkit as tk
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily
@@ -69,15 +66,12 @@ pair = tk.Trajectory.parse("{PAIR}")
 window = Interval({BEGIN}, {NOW})
 """
 READS = """
-began = time.perf_counter()
 with store.reading():
     rows, coverage = store.series(pair, window), store.coverage(pair, window)
     logs = [store.events(family, window) for family in EventFamily]
-taken_s = time.perf_counter() - began
 measured = tk.statistics.spread.summary(tk.statistics.spread.with_spread(rows), *window)
 held = coverage.filter(state="held")
 print(json.dumps({
-    "taken_s": taken_s,
     "rows": rows.height,
     "documents": sum(log.height for log in logs),
     "measured": measured["n"].sum() + measured["n_null"].sum(),
@@ -201,31 +195,28 @@ class Sender:
         self.bodies = [
             body for family in EventFamily for _, body in archive.documents(family, *days)
         ]
-        self.answers_s: list[float] = []
+        self._sent = 0
         self._url, self._secret = url, secret
         self._began = time.monotonic()
 
     def once(self) -> None:
         """Deliver a second's worth at once; after the last, the first again."""
-        sent = len(self.answers_s)
+        sent = self._sent
         time.sleep(max(0.0, self._began + sent / WEBHOOKS_PER_S - time.monotonic()))
         bodies = [self.bodies[n % len(self.bodies)] for n in range(sent, sent + WEBHOOKS_PER_S)]
         with ThreadPoolExecutor(WEBHOOKS_PER_S) as pool:
-            self.answers_s += pool.map(self._deliver, bodies)
+            self._sent += len(list(pool.map(self._deliver, bodies)))
 
-    def _deliver(self, body: bytes) -> float:
-        """Deliver one; how long the answer took."""
+    def _deliver(self, body: bytes) -> None:
         message = WebhookMessage.of("demo-pro", body)
         signed = signed_headers(self._secret, message.identity, int(time.time()), body)
-        began = time.monotonic()
         answer = httpx.post(self._url, content=body, headers=signed, timeout=300)
         assert answer.is_success, answer.text
-        return time.monotonic() - began
 
     @property
     def delivered(self) -> int:
         """How many different documents were delivered."""
-        return min(len(self.answers_s), len(self.bodies))
+        return min(self._sent, len(self.bodies))
 
 
 @contextmanager
@@ -309,7 +300,6 @@ def test_all_who_may_use_one_store_at_once_do_so_without_an_error(folder: Path) 
             check_held(store, client, syncs.window)
             answered = client.history(OTHER_LEG, *others.window).drop("extra")
             assert store.series(OTHER_LEG).equals(answered)
-    report(together, reader, sender)
     assert len(read_deliveries(store)) == sender.delivered
     rows, documents = ([said[name] for said in reader.said] for name in ("rows", "documents"))
     assert rows == sorted(rows)
@@ -317,18 +307,3 @@ def test_all_who_may_use_one_store_at_once_do_so_without_an_error(folder: Path) 
     assert rows[-1] == store.series(PAIR).height > STEP_S / 60
     assert [said["measured"] for said in reader.said] == rows
     assert [said["held_s"] for said in reader.said] == [60 * n for n in rows]
-
-
-def report(together: Together, reader: Reader, sender: Sender) -> None:
-    """Log how long the rounds of each took."""
-    inner_s = {
-        "read of the store in a cell": [said["taken_s"] for said in reader.said],
-        "answer to a webhook": sender.answers_s,
-    }
-    for name, taken_s in (together.taken_s | inner_s).items():
-        middle, most = statistics.median(taken_s), max(taken_s)
-        slow = statistics.quantiles(taken_s, n=20)[-1]
-        LOG.info(
-            "%s: %d, median %.2f s, 95 %% within %.2f s, slowest %.2f s",
-            *(name, len(taken_s), middle, slow, most),
-        )

@@ -236,15 +236,10 @@ def own_series(
     rows, of_shared = _one_a_second(rows.with_columns(ts.alias("ts")), shared)
     rows, of_rates = _fractions(_checked(rows, asked), asked, rates)
     notes += of_times + of_shared + of_rates
-    return _series(asked, rows, _origin(source, path, rows["ts"], step, notes))
-
-
-def _series(
-    stream: Trajectory, rows: pl.DataFrame, origin: Origin
-) -> PriceSeries | SpreadSeries | FundingSeries:
-    family = FAMILIES[stream.kind]
-    window = family.everything(int(rows["ts"][0]), int(rows["ts"][-1]), origin.step_s)
-    return _SERIES_OF[stream.family](stream, window, origin, family.ready(rows))
+    family = FAMILIES[asked.kind]
+    window = family.everything(int(rows["ts"][0]), int(rows["ts"][-1]), step)
+    origin = _origin(source, path, rows["ts"], step, notes)
+    return _SERIES_OF[asked.family](asked, window, origin, family.ready(rows))
 
 
 def _origin(

@@ -531,11 +531,7 @@ def _states(origins: Sequence[Origin], window: Interval) -> pl.DataFrame | None:
 def joined_notes(
     two: Pair, multiplier: float | None = None, max_stale_s: int | None = None
 ) -> list[str]:
-    """Describe how the prices of a pair are joined. The first note is on their age.
-
-    >>> joined_notes(Pair.of("A_USD:X.spot", "1000A_USD:Y.spot"))[1]
-    'the sell price is divided by 1000, the coins in one contract'
-    """
+    """Describe how the prices of a pair are joined. The first note is on their age."""
     age = "until its next bar is due" if max_stale_s is None else f"for {max_stale_s} s"
     notes = [f"joined from two prices, each used from its bar's end {age}"]
     if two.fx is not None:

@@ -7,7 +7,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from toolkit.charts import Figure
-from toolkit.errors import EmptyWindowError, InputError
+from toolkit.errors import InputError
 from toolkit.statistics.events import (
     audit,
     audited,
@@ -77,8 +77,3 @@ def test_the_items_of_the_newest_snapshot_are_rows(rail: Workspace) -> None:
     assert items["ts"].unique().to_list() == [NOW]
     assert {"symbol", "spread_pct"} <= set(items.columns)
     assert f"items {items.height:,}" in repr(snapshots)
-
-
-def test_no_snapshot_in_the_window_is_one_line(rail: Workspace) -> None:
-    with pytest.raises(EmptyWindowError, match="holds nothing of snapshot/spread"):
-        rail.snapshots("spread", "2026-01-01", "2026-01-02")

@@ -162,35 +162,6 @@ def test_a_frame_of_pandas_without_names_has_places_and_one_of_two_symbols_is_re
 
 
 @pytest.mark.parametrize(
-    ("name", "options", "count"),
-    [
-        ("f01_klines_no_header.csv", {"layout": "binance-klines"}, 6),
-        ("f01_klines_no_header.csv", {"columns": (1, 5), "unit": "ms"}, 6),
-        ("f08_derivative_ticker.csv.gz",
-         {"layout": "tardis-derivative-ticker", "shared": "last"}, 5),
-        ("f16_month_first.csv",
-         {"columns": ("Date", "Close"), "format": "%m/%d/%Y %H:%M", "timezone": "UTC"}, 12),
-        ("f18_whole_then_decimals.csv", {"columns": ("ts", "close")}, 130),
-        ("f18b_other_column.csv", {"columns": ("ts", "close")}, 130),
-        ("f19_null_words.csv", {}, 10),
-        ("f22_pages_overlap.csv", {"columns": ("timestamp", "close"), "unit": "ms"}, 12),
-        ("f31_float_seconds.csv", {"columns": ("timestamp", "close")}, 5),
-        ("f39_close_time.csv",
-         {"columns": ("close_time", "close"), "unit": "ms", "stamped": "end"}, 30),
-        ("f41_date_and_time.csv", {"columns": ("Date+Time", "Close"), "timezone": "UTC"}, 12),
-    ],
-)  # fmt: skip
-def test_inputs_shaped_by_reports_have_the_rows_they_should(
-    real_data: Path, name: str, options: dict[str, Any], count: int
-) -> None:
-    if not (real_data / "reports").is_dir():
-        pytest.skip("the inputs shaped by reports are not here")
-    mine = own_series(real_data / "reports" / name, KEY, **options)
-    assert len(mine) == count
-    assert (mine.rows["ts"] % (mine.origin.step_s or 1)).max() == 0
-
-
-@pytest.mark.parametrize(
     ("texts", "decimal", "found"),
     [
         (["100.5", "NaN", "null", "NA", "-", "None", "", " 7 "], None, [100.5, *[None] * 6, 7.0]),

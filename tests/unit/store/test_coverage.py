@@ -29,25 +29,6 @@ def polled(store: Store, at: int, streams: list[Stream]) -> None:
     writer.commit(load_id, batch)
 
 
-def sizes(store: Store) -> dict[str, int]:
-    with store.reading() as connection:
-        return {
-            name: connection.execute(f"SELECT count(*) FROM {name}").fetchall()[0][0]
-            for name in ("stream", "coverage", "edge")
-        }
-
-
-@pytest.mark.slow
-def test_polling_again_and_again_adds_no_row_to_the_ledger(store: Store) -> None:
-    polled(store, 100_000, LOGS)
-    first = sizes(store)
-    for minute in range(1, 10):
-        polled(store, 100_000 + 60 * minute, LOGS)
-    assert sizes(store) == first == {"stream": 3, "coverage": 6, "edge": 3}
-    (answered,) = store.ledger()[LOGS[0]].answered
-    assert answered == (99_880, 100_000 + 60 * 9 - 60)
-
-
 def test_a_hole_in_what_was_answered_is_a_row_until_it_is_filled(store: Store) -> None:
     for at in (1_000_000, 2_000_000):
         polled(store, at, LOGS[:1])

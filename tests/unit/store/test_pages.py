@@ -59,10 +59,15 @@ def altered(store: Store, sql: str) -> None:
         pages.execute(sql)
 
 
-def test_pages_come_back_as_they_were_with_their_load_and_schemas(store: Store) -> None:
+def test_pages_come_back_as_they_were_with_their_load_and_schemas_to_this_user_alone(
+    store: Store,
+) -> None:
+    load(store, 60, days=0)  # none are kept where none are wanted
+    assert not pages_path(store.path).exists()
     load(store, 60, 120)
+    assert stat.S_IMODE(pages_path(store.path).stat().st_mode) & 0o077 == 0
     records = kept(store)
-    assert [(r.load_id, r.schema_hash, r.schemas) for r in records] == [(1, "5c4e", SCHEMAS)] * 2
+    assert [(r.load_id, r.schema_hash, r.schemas) for r in records] == [(2, "5c4e", SCHEMAS)] * 2
     assert [list(record.pages) for record in records] == [
         [KeptPage(PRICE, Interval(ts, ts + 60), Response(200, {}, BODY % ts, PRICE.key))]
         for ts in (60, 120)
@@ -75,11 +80,6 @@ def test_large_and_small_pages_of_a_commit_keep_their_order(store: Store) -> Non
     batch.pages = [packed_page(KeptPage(PRICE, Interval(0, 9), Response(200, {}, b))) for b in sent]
     brought(store, batch)
     assert bodies(store) == sent
-
-
-def test_the_file_is_for_this_user_alone(store: Store) -> None:
-    load(store, 60)
-    assert stat.S_IMODE(pages_path(store.path).stat().st_mode) & 0o077 == 0
 
 
 def test_pages_older_than_they_are_to_be_kept_go_with_the_next_commit(store: Store) -> None:
@@ -97,11 +97,6 @@ def test_of_too_many_bytes_the_oldest_pages_go(store: Store) -> None:
     altered(store, f"UPDATE record SET bytes = {2**31}")
     load(store, 240)
     assert bodies(store) == [BODY % 180, BODY % 240]
-
-
-def test_none_are_kept_where_none_are_wanted(store: Store) -> None:
-    load(store, 60, days=0)
-    assert not pages_path(store.path).exists()
 
 
 def test_what_no_commit_used_is_not_read_and_goes_with_the_next(store: Store) -> None:

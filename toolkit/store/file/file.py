@@ -142,14 +142,6 @@ def published_note(store: Path) -> Path:
     return store.with_name(f"{store.name}.published")
 
 
-def _publication_of(store: Path) -> str:
-    """Return the address of the publication that a store is a copy of, "" for an own store."""
-    try:
-        return published_note(store).read_text(encoding="utf-8", errors="replace")
-    except (OSError, ValueError):  # none there, or no place for a file: to open the store says so
-        return ""
-
-
 class StoreFile(Shown):
     """The file of a `toolkit.store.Store`, and how it is opened."""
 
@@ -167,7 +159,11 @@ class StoreFile(Shown):
         self.as_of = as_of
         self.path = Path(path)
         self.wait_s = wait_s
-        self.published = published or _publication_of(self.path)
+        self.published = published
+        if not published:
+            with contextlib.suppress(OSError, ValueError):  # none there, or no place for a file
+                note = published_note(self.path)
+                self.published = note.read_text(encoding="utf-8", errors="replace")
         self._up_to_date = False
 
     @property

@@ -123,6 +123,11 @@ def highest(connection: duckdb.DuckDBPyConnection, column: str, table: str) -> i
     return int(connection.execute(query).fetchall()[0][0])
 
 
+def count(connection: duckdb.DuckDBPyConnection, table: str) -> int:
+    """Count the rows of a table, or of a query in brackets."""
+    return int(connection.execute(f"SELECT count(*) FROM {table}").fetchall()[0][0])  # noqa: S608 - ours
+
+
 def read_fact(connection: duckdb.DuckDBPyConnection, name: str) -> str | None:
     """Read a fact of the store, None where it has none of this name."""
     found = connection.execute("SELECT value FROM meta WHERE name = ?", [name]).fetchall()

@@ -37,21 +37,13 @@ class StoredFile(NamedTuple):
 
 
 def place_of(where: str | os.PathLike[str]) -> Destination:
-    """Return the place that a path or an address names: itself, or that of the manifest in it.
-
-    >>> place_of("archive/manifest.json").name
-    'archive'
-    """
+    """Return the place that a path or an address names: itself, or that of the manifest in it."""
     text, _ = _split(where)
     return Bucket(text) if "://" in text else Folder(Path(text))
 
 
 def manifest_in(where: str | os.PathLike[str]) -> str:
-    """Return the name of the manifest that a path or an address means: by default the newest.
-
-    >>> manifest_in("s3://bucket/archive"), manifest_in(f"archive/manifests/{'0' * 64}.json")[:11]
-    ('manifest.json', 'manifests/0')
-    """
+    """Return the name of the manifest that a path or an address means: by default the newest."""
     return _split(where)[1]
 
 

@@ -21,7 +21,7 @@ from toolkit.store.file.file import StoreFile, mark_doubled
 from toolkit.store.file.schema import read_source
 from toolkit.store.ledger.contents import limits
 from toolkit.store.ledger.history import AS_NOW, seen
-from toolkit.store.ledger.streams import numbers_of
+from toolkit.store.ledger.streams import count, numbers_of
 from toolkit.store.reading.frames import frame_of
 from toolkit.store.reading.lookup import check_known
 from toolkit.tables import ROWS
@@ -117,7 +117,7 @@ class Scan:
         """Raise where the rows with numbers below ``held`` may be others by now."""
         same = read_source(connection, self.store.path) == self.source
         if same and self.store.path.stat().st_ino != self.file:
-            same = _count(connection, self._table) == self.held
+            same = count(connection, self._table) == self.held
         if not same:
             raise self._exchanged()
 
@@ -187,7 +187,7 @@ def scan_of(store: StoreFile, asked: Asked, window: Ends, as_of: int | None) -> 
     limits(window)
     seen(as_of)
     with store.reading() as connection:
-        file, held = store.path.stat().st_ino, _count(connection, f"{AS_NOW}{ROWS[kind].name}")
+        file, held = store.path.stat().st_ino, count(connection, f"{AS_NOW}{ROWS[kind].name}")
         known = {} if streams is None else numbers_of(connection, streams)
         for stream in streams or ():
             if stream not in known:
@@ -215,11 +215,6 @@ def newest_rows(rows: pl.DataFrame, *key: str) -> pl.DataFrame:
         return rows
     same = (pl.col(name) == pl.col(name).shift(-1) for name in key)
     return rows.filter(~pl.all_horizontal(same).fill_null(value=False))
-
-
-def _count(connection: duckdb.DuckDBPyConnection, table: str) -> int:
-    found = connection.execute(f"SELECT count(*) FROM {table}").fetchall()  # noqa: S608 - ours
-    return int(found[0][0])
 
 
 def _asked(asked: Asked) -> tuple[str, list[Trajectory | SnapshotTrajectory] | None]:

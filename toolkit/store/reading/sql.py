@@ -189,8 +189,7 @@ def select(
         at = f"known_{uuid.uuid4().hex}_"  # no query can name what it reads
         show_as_known(connection, as_of, at)
     for view in VIEWS:
-        text = view.sql(at=at)
-        connection.execute(f"CREATE TEMP VIEW {view.name} AS {text}")
+        connection.execute(f"CREATE TEMP VIEW {view.name} AS {view.query.format(at=at)}")
     try:
         return held_rows_of(connection.sql(_cut(query, at_most), params=values or []))
     except _REFUSED as error:

@@ -32,10 +32,6 @@ class SqlView:
     key: tuple[str, ...]
     query: str
 
-    def sql(self, *, at: str = "") -> str:
-        """Return the query over the tables that are at ``at``."""
-        return self.query.format(at=at)
-
 
 _TRAJECTORY = Field("trajectory", "VARCHAR", "", "its text, as in frames")
 _STREAM = Field("stream", "VARCHAR", "", "its text, as in frames")
@@ -188,4 +184,4 @@ def make_views(connection: duckdb.DuckDBPyConnection) -> None:
             )
         else:
             at = f"{DATABASE}.main.{view.name}"
-            connection.execute(f"CREATE OR REPLACE VIEW {at} AS {view.sql()}")
+            connection.execute(f"CREATE OR REPLACE VIEW {at} AS {view.query.format(at='')}")

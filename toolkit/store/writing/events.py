@@ -30,6 +30,11 @@ from toolkit.wire.profile.event_routes import BUILT_IN_EVENTS, EventRoute
 _EVENT = ["family", "schema_id", "event_id", "event_type"]
 _DOCUMENT = [*_EVENT, "ts_ms"]
 _WEEK_MS = 7 * 86_400_000
+_OF_EVENT = (
+    "e.event_id = a.event_id AND e.family = a.family "
+    "AND e.event_type IS NOT DISTINCT FROM a.event_type "
+    "AND e.schema_id IS NOT DISTINCT FROM a.schema_id"
+)
 
 
 def insert_documents(
@@ -153,10 +158,8 @@ def _held_per_week(connection: duckdb.DuckDBPyConnection, arrived: pl.DataFrame)
     weeks = arrived["week"].unique().to_list()
     return frame_of(
         connection,
-        "SELECT a.family, a.schema_id, a.event_id, a.event_type, a.week, count(*) AS held "
-        "FROM event e JOIN arrived a ON e.event_id = a.event_id AND e.family = a.family "
-        "AND e.event_type IS NOT DISTINCT FROM a.event_type "
-        "AND e.schema_id IS NOT DISTINCT FROM a.schema_id "
+        "SELECT a.family, a.schema_id, a.event_id, a.event_type, a.week, count(*) AS held "  # noqa: S608 - ours
+        f"FROM event e JOIN arrived a ON {_OF_EVENT} "
         "AND e.ts_ms >= a.week AND e.ts_ms < a.week + $length "
         "WHERE e.ts_ms >= $first AND e.ts_ms < $end GROUP BY ALL",
         params={"length": _WEEK_MS, "first": min(weeks), "end": max(weeks) + _WEEK_MS},
@@ -168,10 +171,8 @@ def _held(connection: duckdb.DuckDBPyConnection, arrived: pl.DataFrame) -> pl.Da
     """Return what is held under the keys that arrived: key, revision, document and load."""
     return frame_of(
         connection,
-        "WITH held AS (SELECT e.rowid AS row FROM event e JOIN arrived a "
-        "ON e.event_id = a.event_id AND e.ts_ms = a.ts_ms AND e.family = a.family "
-        "AND e.event_type IS NOT DISTINCT FROM a.event_type "
-        "AND e.schema_id IS NOT DISTINCT FROM a.schema_id WHERE e.ts_ms BETWEEN $low AND $high) "
+        f"WITH held AS (SELECT e.rowid AS row FROM event e JOIN arrived a ON {_OF_EVENT} "  # noqa: S608 - ours
+        "AND e.ts_ms = a.ts_ms WHERE e.ts_ms BETWEEN $low AND $high) "
         "SELECT family, schema_id, event_id, event_type, ts_ms, revision, document, load_id "
         "FROM event WHERE rowid IN (SELECT row FROM held)",
         params={"low": arrived["ts_ms"].min(), "high": arrived["ts_ms"].max()},
@@ -195,11 +196,7 @@ OPENED = (
 """The query of `toolkit.store.Store.channels_open`."""
 
 _KEY = "family, schema_id, event_id, event_type, ts_ms, ts, channel"
-_SAME = (
-    "a.event_id = b.event_id AND a.ts_ms = b.ts_ms AND a.family = b.family "
-    "AND a.event_type IS NOT DISTINCT FROM b.event_type "
-    "AND a.schema_id IS NOT DISTINCT FROM b.schema_id AND a.ts_ms BETWEEN $low AND $high"
-)
+_SAME = f"{_OF_EVENT} AND e.ts_ms = a.ts_ms AND e.ts_ms BETWEEN $low AND $high"
 _INSERT = f"""
     INSERT INTO arrival
     WITH together AS (
@@ -210,10 +207,10 @@ _INSERT = f"""
             CASE channel WHEN $archive THEN max(times) ELSE sum(times) END AS deliveries
         FROM together GROUP BY {_KEY}
     ), known AS (
-        SELECT DISTINCT b.* FROM event a JOIN fresh b ON {_SAME}
+        SELECT DISTINCT a.* FROM event e JOIN fresh a ON {_SAME}
     ), counted AS (
-        SELECT b.*, count(a.load_id) AS place
-        FROM known b LEFT JOIN arrival a ON {_SAME} AND a.channel = b.channel GROUP BY ALL
+        SELECT a.*, count(e.load_id) AS place
+        FROM known a LEFT JOIN arrival e ON {_SAME} AND e.channel = a.channel GROUP BY ALL
     )
     SELECT {_KEY}, place, arrived_ms, deliveries, $load_id FROM counted
     WHERE place < CASE channel WHEN $archive THEN 1 ELSE $most END

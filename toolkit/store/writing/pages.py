@@ -124,18 +124,9 @@ def keep_pages(
         pages.executescript(_TABLES)
         pages.execute("BEGIN IMMEDIATE")
         pages.execute("DELETE FROM record WHERE record_id > ?", [newest])
-        pages.execute(
-            "INSERT INTO record VALUES (?, ?, ?, ?, ?, ?, ?)",
-            [
-                newest + 1,
-                record.load_id,
-                started_at,
-                record.committed_at,
-                record.schema_hash,
-                len(record.packed),
-                record.packed,
-            ],
-        )
+        facts = (newest + 1, record.load_id, started_at, record.committed_at, record.schema_hash)
+        row = [*facts, len(record.packed), record.packed]
+        pages.execute("INSERT INTO record VALUES (?, ?, ?, ?, ?, ?, ?)", row)
         if record.schemas is not None and record.schema_hash is not None:
             values = [record.schema_hash, record.schemas]
             pages.execute("INSERT OR IGNORE INTO schemas VALUES (?, ?)", values)

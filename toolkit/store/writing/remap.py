@@ -25,7 +25,7 @@ from toolkit.store.file.engine import DATABASE
 from toolkit.store.file.maintenance import check_free, rewriting
 from toolkit.store.file.schema import back_up, draft_of
 from toolkit.store.ledger.history import held_counts
-from toolkit.store.ledger.streams import highest, number_streams, run_with
+from toolkit.store.ledger.streams import count, highest, number_streams, run_with
 from toolkit.store.reading.moment import StoreState
 from toolkit.store.store import Store
 from toolkit.store.writing.ingest import insert_rows, read_key, write_keys
@@ -119,9 +119,9 @@ def _derived(
     rows, changed = 0, 0
     for table in SERIES.values():
         names = ", ".join(["stream_id", "ts", *(column.name for column in table.values)])
-        rows += _count(connection, f"FROM {table.name} WHERE revision = 0")
+        rows += count(connection, f"{table.name} WHERE revision = 0")
         others = f"SELECT {names} FROM {table.name} EXCEPT SELECT {names} FROM old_{table.name}"  # noqa: S608 - ours
-        changed += _count(connection, f"FROM ({others})")
+        changed += count(connection, f"({others})")
         connection.execute(f"DROP TABLE old_{table.name}")
     documents = _read_events(connection, store.path, assumed_profile(users, limits))
     _count_anew(connection, late)
@@ -220,7 +220,7 @@ def _read_events(
 ) -> tuple[int, int]:
     """Read the columns of all documents anew. Return how many there are, and how many changed."""
     number = changed = 0
-    end = _count(connection, "FROM event")
+    end = count(connection, "event")
     for start in range(0, end, _DOCUMENTS):
         held: pl.DataFrame = connection.sql(
             "SELECT rowid AS row, * FROM event WHERE rowid >= $start AND rowid < $end "
@@ -279,7 +279,3 @@ def _count_anew(connection: duckdb.DuckDBPyConnection, late: pl.DataFrame) -> No
     )
     update = "UPDATE stream SET late_s = l.late_s FROM late l WHERE stream.stream_id = l.stream_id"
     run_with(connection, update, late=late)
-
-
-def _count(connection: duckdb.DuckDBPyConnection, of: str) -> int:
-    return int(connection.execute(f"SELECT count(*) {of}").fetchall()[0][0])

@@ -29,7 +29,14 @@ from toolkit.store.ledger.coverage import (
     write_gaps,
 )
 from toolkit.store.ledger.ledger import LATE_S, Edge, final_part
-from toolkit.store.ledger.streams import add_counts, count_rows, highest, number_streams, run_with
+from toolkit.store.ledger.streams import (
+    add_counts,
+    append,
+    count_rows,
+    highest,
+    number_streams,
+    run_with,
+)
 from toolkit.store.reading.frames import frame_of
 from toolkit.store.reading.snapshots import insert_snapshots
 from toolkit.store.reading.views import make_views
@@ -38,12 +45,13 @@ from toolkit.store.writing.batch import WEBHOOK, Answered, Batch, LoadOrigin, Sn
 from toolkit.store.writing.events import insert_documents, note_arrivals
 from toolkit.store.writing.ingest import Inserted, insert_rows, read_key, write_keys
 from toolkit.store.writing.pages import KEPT_DAYS, KeptRecord, keep_pages, packed_record
-from toolkit.tables import DELIVERY
+from toolkit.tables import DELIVERY, LOAD
 from toolkit.wire.limits import LIMITS, Limits
 from toolkit.wire.profile.event_routes import BUILT_IN_EVENTS, EventRoute
 from toolkit.wire.quota import Allowance
 
 _PARTS = 16
+_OF_ORIGIN = ("served_at", "base_url", "schema_hash", "toolkit_version", "profile_hash")
 
 
 def write_batch(
@@ -291,19 +299,8 @@ class StoreWriter:
         """
         with self.writing() as connection:
             load_id = highest(connection, "load_id", "load") + 1
-            connection.execute(
-                "INSERT INTO load (load_id, started_at, served_at, base_url, schema_hash, "
-                "toolkit_version, profile_hash) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                [
-                    load_id,
-                    int(time.time()),
-                    origin.served_at,
-                    origin.base_url,
-                    origin.schema_hash,
-                    origin.toolkit_version,
-                    origin.profile_hash,
-                ],
-            )
+            row = {"load_id": load_id, "started_at": int(time.time())}
+            append(connection, LOAD, [row | {name: getattr(origin, name) for name in _OF_ORIGIN}])
             write_allowance(connection, load_id, origin.allowance)
             write_keys(connection, origin.keys)
             if window is not None:

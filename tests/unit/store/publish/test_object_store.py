@@ -105,13 +105,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize(
-    "fault",
-    [
-        pytest.param(name, marks=pytest.mark.slow if name == "nobody there" else [])
-        for name in FAULTS
-    ],
-)
+@pytest.mark.parametrize("fault", FAULTS)
 def test_what_is_refused_is_one_line_without_the_key(
     full: Store, objects: ObjectStore, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fault: str
 ) -> None:
