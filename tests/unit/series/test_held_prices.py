@@ -10,6 +10,7 @@ import pytest
 
 import toolkit as tk
 from tests.empty_store import empty_store
+from tests.unit.store.conftest import frame_of
 from toolkit.intervals import Interval
 from toolkit.market import Family, Source, Trajectory
 from toolkit.statistics import funding
@@ -32,39 +33,19 @@ def level(hour: int) -> float:
 
 def settled() -> pl.DataFrame:
     """Ten days of a spot leg, which pays nothing, and of a leg that pays 2 bps each 8 h."""
-    return pl.DataFrame(
-        {
-            "ts": [START + EIGHT * k for k in range(31)],
-            "buy_rate": 0.0,
-            "sell_rate": 2e-4,
-            "buy_interval_hours": None,
-            "sell_interval_hours": 8.0,
-            "differential_pct_8h": None,
-            "extra": None,
-        },
-        schema_overrides={
-            "buy_interval_hours": pl.Float64,
-            "differential_pct_8h": pl.Float64,
-            "extra": pl.String,
-        },
-    )
+    rows = [(START + EIGHT * k, 0.0, 2e-4, None, 8.0) for k in range(31)]
+    return frame_of(rows, Family.FUNDING)
 
 
 def prices(kind: str, hours: range) -> dict[Trajectory, pl.DataFrame]:
     """Rows of hours from which the prices of both legs are known: the sell leg's moves."""
-    rows = pl.DataFrame({"ts": [START + HOUR * hour for hour in hours]})
-    sell = pl.Series([20_000 * math.exp(level(hour) / 1e4) for hour in hours])
-    nothing = {"extra": pl.lit(None, pl.String)}
-    buy = pl.lit(20_000.0)
+    sold = [(START + HOUR * hour, 20_000 * math.exp(level(hour) / 1e4)) for hour in hours]
     if kind == "prices":
-        empty = {name: pl.lit(None, pl.Float64) for name in ("mark_price", "volume")}
-        bought = rows.with_columns(price=buy, **empty, **nothing)
-        return {LEGS[0]: bought, LEGS[1]: bought.with_columns(price=sell)}
-    legs = {"buy_price": buy, "sell_price": sell}
+        return {LEGS[0]: frame_of([(ts, 20_000.0) for ts, _ in sold]), LEGS[1]: frame_of(sold)}
     if kind == "turned":
-        legs = {"buy_price": sell, "sell_price": buy}
-    named = rows.with_columns(**legs, spread_pct=pl.lit(None, pl.Float64), **nothing)
-    return {TURNED if kind == "turned" else SPREAD: named}
+        rows = [(ts, price, 20_000.0) for ts, price in sold]
+        return {TURNED: frame_of(rows, Family.SPREAD)}
+    return {SPREAD: frame_of([(ts, 20_000.0, price) for ts, price in sold], Family.SPREAD)}
 
 
 def opened(path: Path, kind: str, hours: range = range(-2, 241)) -> tk.Workspace:

@@ -5,17 +5,16 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-import polars as pl
 import pytest
 
 from tests.dated import date_load
 from tests.empty_store import empty_store
+from tests.unit.store.conftest import frame_of
 from toolkit.errors import EmptyWindowError, InputError, UnknownTrajectoryError
 from toolkit.intervals import Interval
-from toolkit.market import Family, Source, Trajectory
+from toolkit.market import Source, Trajectory
 from toolkit.series.reading import read_series
 from toolkit.store import Batch, Edge, LoadOrigin, StoreWriter
-from toolkit.tables import SERIES
 from toolkit.workspace import Workspace
 
 from .conftest import NOW, PAIR, PRICE, WINDOW
@@ -67,10 +66,7 @@ def test_a_load_from_before_commits_were_dated_that_went_on_is_named_on_the_seri
     writer = StoreWriter(empty_store(tmp_path / "rail.duckdb", Source("replay", "example")))
     load_id = writer.start_load(LoadOrigin("http://h", NOW, None, "0"))
     batch, trajectory = Batch(), Trajectory.parse(PRICE)
-    kinds = SERIES[Family.PRICE].schema
-    schema = {name: kinds[name] for name in ("ts", "price", "mark_price", "volume", "extra")}
-    rows = pl.DataFrame([(0, 1.0, None, None, None)], schema, orient="row")
-    batch.add(trajectory, rows, Interval(0, 60), Edge(NOW, step_s=60))
+    batch.add(trajectory, frame_of([(0, 1.0)]), Interval(0, 60), Edge(NOW, step_s=60))
     writer.commit(load_id, batch)
     date_load(writer.store, load_id, NOW)
 

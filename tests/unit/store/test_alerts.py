@@ -29,24 +29,11 @@ from .conftest import ORIGIN, PAIR, SOURCE, frame_of
 def found(*changes: tuple[str, str, int]) -> pl.DataFrame:
     """Changes of (subject, change, ts) of one rule, as they are handed over."""
     rows = [
-        {
-            "alert_id": f"alert_{subject}_{change}_{ts}",
-            "rule": "wide",
-            "kind": "spread",
-            "subject": subject,
-            "stream": subject,
-            "about": subject,
-            "change": change,
-            "ts": ts,
-            "found_at": ts,
-            "value": 60.0,
-            "level": 50.0,
-            "unit": "bps",
-            "words": "wide",
-        }
+        (alert_id, "wide", "spread", *[subject] * 3, change, *[ts] * 2, 60.0, 50.0, "bps", "wide")
         for subject, change, ts in changes
+        for alert_id in [f"alert_{subject}_{change}_{ts}"]
     ]
-    return pl.DataFrame(rows, schema=FOUND)
+    return pl.DataFrame(rows, schema=FOUND, orient="row")
 
 
 @pytest.fixture

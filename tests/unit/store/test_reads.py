@@ -99,14 +99,10 @@ def test_a_revision_is_not_another_row(
     store: Store, commit: Callable, continuity: Callable
 ) -> None:
     commit(KEY, [(60, 9.0), (180, 9.0), (180, 8.0)])
+    commit(OTHER, [])
     assert continuity(60, 120, 180) == (0, 0, 0)
+    assert store.continuity()["stream"].to_list() == [KEY]
     assert store.counts(Interval(0, 1000)) == {PRICE: 3}
-
-
-def test_continuity_knows_only_trajectories_with_rows(store: Store, commit: Callable) -> None:
-    commit(KEY, [])
-    commit(OTHER, [(60, 1.0), (120, 1.0)])
-    assert store.continuity()["stream"].to_list() == [OTHER]
 
 
 def test_counts_are_of_rows_in_the_half_open_window(store: Store, commit: Callable) -> None:

@@ -258,11 +258,6 @@ def test_a_strangers_views_and_functions_do_not_run(filled: Store, tmp_path: Pat
         assert "it ran" not in str(raised.value)
 
 
-def test_a_store_that_is_not_there_is_said_as_everywhere(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="there is no store"):
-        Store(tmp_path / "none.duckdb").sql("FROM prices")
-
-
 @pytest.mark.parametrize(
     "query", ["FROM prices ORDER BY ts DESC;", "FROM prices ORDER BY ts DESC -- x"]
 )

@@ -203,12 +203,7 @@ def takes_too_much(query: str, at_most: str) -> InputError:
 
 
 def in_utc(found: pl.DataFrame) -> pl.DataFrame:
-    """Return an answer with a zone for the times that the views name.
-
-    >>> import datetime as dt
-    >>> in_utc(pl.DataFrame({"time": [dt.datetime(2026, 11, 1)]})).schema["time"]
-    Datetime(time_unit='us', time_zone='UTC')
-    """
+    """Return an answer with a zone for the times that the views name."""
     naive = [name for name, kind in found.schema.items() if name in _TIMES and kind == _NAIVE]
     return found.with_columns(pl.col(naive).dt.replace_time_zone("UTC"))
 
