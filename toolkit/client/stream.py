@@ -59,7 +59,6 @@ def stream(
     policy: ReconnectPolicy | None = None,
     stop: threading.Event | None = None,
     admitted: Callable[[], object] | None = None,
-    clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[StreamItem]:
     """Yield what a stream delivers: `Joined`, `Received`, `Interrupted`, `Joined` ...
 
@@ -84,7 +83,7 @@ def stream(
     driver = _Driver(client, stop or threading.Event(), admitted)
     path, greetings = _place(client, of)
     policy = policy or ReconnectPolicy(longest_asked_s=client.limits.asked_wait_s)
-    flow = lasting(path, greetings, policy, clock)
+    flow = lasting(path, greetings, policy, time.monotonic)
     with contextlib.closing(flow), contextlib.closing(driver):
         outcome: Loss | bytes | None = None
         while not driver.stop.is_set():

@@ -67,10 +67,9 @@ def columns_at_once(route: EventRoute, items: Sequence[msgspec.Raw]) -> dict[str
 
     None if any of them has a finding, no time, no id, or a value to convert.
 
-    >>> from toolkit.market import EventFamily
     >>> from toolkit.wire.profile.event_routes import BUILT_IN_EVENTS
     >>> body = msgspec.Raw(b'{"event_id":"e1","ts":60,"pct":11.4,"exchange":"KRAKEN"}')
-    >>> read = columns_at_once(BUILT_IN_EVENTS[EventFamily.SPLASH], [body])
+    >>> read = columns_at_once(BUILT_IN_EVENTS["splash"], [body])
     >>> read["event_id"], read["ts_ms"], read["magnitude_pct"], read["buy_exchange"]
     (['e1'], [60000], [11.4], ['KRAKEN'])
     """
@@ -261,20 +260,6 @@ class EventPage:
     lost: tuple[LostStretch, ...] = ()
 
 
-@dataclass(slots=True)
-class Documents:
-    """The documents of a page: their number, frame, and where some are too large."""
-
-    number: int
-    frame: pl.DataFrame
-    missing: list[Interval]
-
-    @property
-    def times_ms(self) -> list[int]:
-        """The known times of all of them (ms)."""
-        return self.frame["ts_ms"].to_list() + [1000 * each.start for each in self.missing]
-
-
 class _PageParts(msgspec.Struct):
     items: list[msgspec.Raw]
     more: bool
@@ -312,40 +297,47 @@ def event_pages(
             raise PagingError(
                 f"{route.path} says that {window} has more, but gives no cursor to ask for it"
             )
-        read = read_documents(route, envelope.items, window, findings)
-        frame = _inside(route, read.frame, window, findings)
-        if envelope.items and not envelope.named:
-            yield from _check_whole(route, window, frame, read, policy)
+        read, missing = read_documents(route, envelope.items, window, findings)
+        frame = _inside(route, read, window, findings)
+        if number := 0 if envelope.named else len(envelope.items):
+            yield from _check_whole(route, window, frame, missing, policy, number=number)
             findings.append(Finding("paging_unnamed", route.path, _unnamed(route)))
-        missing = tuple(union(read.missing))
-        yield EventPage(frame, cursor is None, tuple(findings), missing, envelope.lost)
+        absent = tuple(union(missing))
+        yield EventPage(frame, cursor is None, tuple(findings), absent, envelope.lost)
         if cursor is None:
             return
-        trail.follow(cursor, read.times_ms)
+        times_ms = [1000 * each.start for each in missing]
+        trail.follow(cursor, read["ts_ms"].to_list() + times_ms)
 
 
 def _check_whole(
-    route: EventRoute, window: Interval, frame: pl.DataFrame, read: Documents, policy: RetryPolicy
+    route: EventRoute,
+    window: Interval,
+    frame: pl.DataFrame,
+    absent: list[Interval],
+    policy: RetryPolicy,
+    *,
+    number: int,
 ) -> Generator[Step, Outcome, None]:
     """Raise `PagingError` if a page that names no end of its window may not be all of it.
 
     After a page that is not full, a request for what is older than its documents, or newer if they
     rise in time, must bring nothing else.
     """
-    missing = f"{route.path} sent {read.number} documents of {window}, and {_unnamed(route)}"
+    missing = f"{route.path} sent {number} documents of {window}, and {_unnamed(route)}"
     advice = "the profile can name the fields (more, next)"
-    if read.number >= route.limit:
+    if number >= route.limit:
         raise PagingError(f"{missing}: as many as were asked for; {advice}")
     if frame.is_empty():
         return
     first, last = frame["ts"][0], frame["ts"][-1]
     rest = Interval(last, window.end) if first < last else Interval(window.start, last + 1)
     answer = yield from with_retries(Request.get(route.path, route.query(rest, None)), policy)
-    again = read_documents(route, _envelope(route, answer, []).items, rest, [])
-    others = _inside(route, again.frame, rest, [])
+    again, gone = read_documents(route, _envelope(route, answer, []).items, rest, [])
+    others = _inside(route, again, rest, [])
     key = ["event_id", "event_type", "ts_ms"]
     found = others.join(frame, on=key, how="anti", nulls_equal=True).height
-    found += len(difference(again.missing, read.missing))
+    found += len(difference(gone, absent))
     if found:
         raise PagingError(f"{missing}: {found} others came for {rest}; {advice}")
 
@@ -386,12 +378,15 @@ def _page_parts(route: EventRoute, sent: Response, findings: list[Finding]) -> _
 
 def read_documents(
     route: EventRoute, items: list[msgspec.Raw], window: Interval, findings: list[Finding]
-) -> Documents:
-    """Read the storable documents of a page that have a time. The others are findings."""
+) -> tuple[pl.DataFrame, list[Interval]]:
+    """Read the storable documents of a page that have a time. The others are findings.
+
+    Returns them, and the seconds of those too large to keep.
+    """
     if columns := columns_at_once(route, items):
         absent = [None] * len(items)
         frame = pl.DataFrame({name: columns.get(name, absent) for name in _COLUMNS}, _COLUMNS)
-        return Documents(len(items), frame, [])
+        return frame, []
     read, missing, error = list[dict[str, Any]](), list[Interval](), None
     for body in map(bytes, items):
         if len(body) > route.limits.document_bytes:
@@ -413,15 +408,14 @@ def read_documents(
             "in the profile"
         )
     findings.extend(timeless(route, row) for row in read if row["ts"] is None)
-    return Documents(len(items), document_frame(rows), missing)
+    return document_frame(rows), missing
 
 
 def document_too_large(route: EventRoute, body: bytes) -> Finding:
     """Return the finding of a document that is too large to keep.
 
-    >>> from toolkit.market import EventFamily
     >>> from toolkit.wire.profile.event_routes import BUILT_IN_EVENTS
-    >>> document_too_large(BUILT_IN_EVENTS[EventFamily.SPLASH], b'{"event_id":"e1","ts":60}').says
+    >>> document_too_large(BUILT_IN_EVENTS["splash"], b'{"event_id":"e1","ts":60}').says
     'event e1 at 1970-01-01 00:01 UTC has 25 bytes, and at most 16,384 are kept; ...'
     """
     event, second = name_of(_part(route, "event_id", body)), _second(route, body)
@@ -484,10 +478,9 @@ def read_document(route: EventRoute, body: bytes, findings: list[Finding]) -> di
     9999, else both are None. A value that is not JSON, such as NaN, is null in the document too.
     Raises `WireError` unless it is a JSON object of at most ``document_bytes``.
 
-    >>> from toolkit.market import EventFamily
     >>> from toolkit.wire.profile.event_routes import BUILT_IN_EVENTS
     >>> body = b'{"schema":"svc.splash.v1","event_type":"splash.pump","ts":60,"pct":11.4}'
-    >>> row = read_document(BUILT_IN_EVENTS[EventFamily.SPLASH], body, [])
+    >>> row = read_document(BUILT_IN_EVENTS["splash"], body, [])
     >>> row["event_type"], row["ts_ms"], row["magnitude_pct"], row["event_id"][:7]
     ('splash.pump', 60000, 11.4, 'sha256:')
     """
@@ -516,9 +509,8 @@ def read_document(route: EventRoute, body: bytes, findings: list[Finding]) -> di
 def lasting_content(route: EventRoute, body: bytes) -> str:
     """Hash a document without its volatile fields: equal in each of its deliveries.
 
-    >>> from toolkit.market import EventFamily
     >>> from toolkit.wire.profile.event_routes import BUILT_IN_EVENTS
-    >>> route = BUILT_IN_EVENTS[EventFamily.SPLASH]
+    >>> route = BUILT_IN_EVENTS["splash"]
     >>> lasting_content(route, b'{"pct":2}') == lasting_content(route, b'{ "pct":2, "trace":"x"}')
     True
     """
@@ -528,9 +520,8 @@ def lasting_content(route: EventRoute, body: bytes) -> str:
 def timeless(route: EventRoute, row: Mapping[str, Any]) -> Finding:
     """Return the finding that keeps a document without a usable time.
 
-    >>> from toolkit.market import EventFamily
     >>> from toolkit.wire.profile.event_routes import BUILT_IN_EVENTS
-    >>> route = BUILT_IN_EVENTS[EventFamily.SPLASH]
+    >>> route = BUILT_IN_EVENTS["splash"]
     >>> timeless(route, read_document(route, b'{"pct":2}', [])).says
     '{"pct":2}'
     """

@@ -271,10 +271,9 @@ def subscription(
 ) -> bytes:
     """Encode the message that subscribes to a trajectory under an id.
 
-    >>> from toolkit.market import Family
     >>> from toolkit.wire.profile.profile import BUILT_IN
     >>> key = Trajectory.parse("BTC_USD:KRAKEN.spot")
-    >>> subscription(BUILT_IN.streams, BUILT_IN.histories[Family.PRICE], key, 7)
+    >>> subscription(BUILT_IN.streams, BUILT_IN.histories["price"], key, 7)
     b'{"action":"subscribe","id":7,"channel":"price","symbol":"BTC_USD","exchange":"KRAKEN",...}'
     """
     head = {
@@ -319,9 +318,9 @@ def read_market_message(
         raise WireError(
             f"{names.market} sent a message that is not a JSON object ({error})"
         ) from None
-    identity = _plain(message.get(names.fields["id"]), int)
-    if _plain(message.get(names.fields["type"]), str) == names.words["error"]:
-        status = _plain(message.get("status"), int)
+    identity = _value(message, names.fields["id"], int)
+    if _value(message, names.fields["type"], str) == names.words["error"]:
+        status = _value(message, "status", int)
         return Refused(identity, Response(status or 500, {}, body, names.market))
     record = message.get(names.fields["item"])
     return None if record is None or identity is None else Item(identity, bytes(record))
@@ -330,11 +329,6 @@ def read_market_message(
 def _fields(body: bytes) -> dict[str, msgspec.Raw]:
     check_text(body)
     return msgspec.json.decode(body, type=dict[str, msgspec.Raw])
-
-
-def _plain(raw: msgspec.Raw | None, kind: type) -> Any:
-    """Return a value of a kind, or None. Numbers may be text."""
-    return None if raw is None else decoded(raw, kind, strict=False)
 
 
 class RecentlyDelivered:
@@ -426,5 +420,6 @@ def answer_of(names: StreamNames, message: bytes, identity: int) -> tuple[int, f
     return status if type(status) is int and status not in ANSWERED else 500, wait_s
 
 
-def _value(said: Mapping[str, msgspec.Raw], name: str) -> Any:
-    return decoded(said.get(name, b"null"))
+def _value(said: Mapping[str, msgspec.Raw], name: str, kind: Any = Any) -> Any:
+    """Return a value of a kind, or None. A number may be text."""
+    return decoded(said.get(name, b"null"), kind, strict=kind is Any)

@@ -82,9 +82,8 @@ def described_fields(schemas: bytes, route: HistoryRoute) -> dict[str, dict[str,
     It is under the route's family, its path or the end of it, or beside such a text: fields by
     name, each with a unit or an object of facts, or a list of pairs, names and units by position.
 
-    >>> from toolkit.market import Family
     >>> from toolkit.wire.profile.profile import BUILT_IN
-    >>> route = BUILT_IN.histories[Family.PRICE]
+    >>> route = BUILT_IN.histories["price"]
     >>> described_fields(b'[{"of": "history/price", "columns": [["time", "ms"]]}]', route)
     {'[0]': {'title': 'time', 'unit': 'ms'}}
     """
@@ -149,10 +148,9 @@ def shown_fields(
 def survey_fields(route: HistoryRoute, shown: Iterable[ShownField]) -> FieldSurvey:
     """Compare a route's rules with the fields that the service shows.
 
-    >>> from toolkit.market import Family
     >>> from toolkit.wire.profile.profile import BUILT_IN
     >>> shown = [ShownField("ts", "integer", "s"), ShownField("px", "number", "quote")]
-    >>> found = survey_fields(BUILT_IN.histories[Family.PRICE], shown)
+    >>> found = survey_fields(BUILT_IN.histories["price"], shown)
     >>> found.matched, list(found.missing), found.guesses["price"].name
     (('ts',), ['price', 'mark_price', 'volume'], 'px')
     """

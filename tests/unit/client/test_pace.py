@@ -196,31 +196,18 @@ def test_a_link_is_not_followed_and_old_files_go(tmp_path: Path) -> None:
     assert not old.exists()
 
 
-def test_a_wait_for_the_shared_quota_is_told_once_however_many_wait(
-    limited: Service, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    SharedPace(tmp_path, limited.base_url, KEY).learn(None, 90.0)
-    policy = RetryPolicy(budget_s=120.0)
-    with Client(
-        limited.base_url, KEY, quota_folder=tmp_path, retries=policy, sleep=lambda _: None
-    ) as client:
-        for _ in range(2):
-            client.ask(Request("/"))
-    (line,) = caplog.messages
-    assert "is asked again in 1 min 30 s: the processes that share the key have used" in line
-
-
-def test_who_would_wait_longer_than_retries_may_is_told_by_the_service(
-    limited: Service, tmp_path: Path
+@pytest.mark.parametrize(("asked_s", "waited"), [(90.0, 2), (500.0, 0)])
+def test_a_shared_wait_is_told_once_however_many_wait_and_a_longer_one_than_retries_is_not_waited(
+    limited: Service, tmp_path: Path, caplog: pytest.LogCaptureFixture, asked_s: float, waited: int
 ) -> None:
     waits: list[float] = []
-    SharedPace(tmp_path, limited.base_url, KEY).learn(None, 500.0)
-    policy = RetryPolicy(budget_s=120.0)
-    with Client(
-        limited.base_url, KEY, quota_folder=tmp_path, retries=policy, sleep=waits.append
-    ) as client:
-        assert client.ask(Request("/")).status == 200
-    assert waits == []
+    SharedPace(tmp_path, limited.base_url, KEY).learn(None, asked_s)
+    options = {"retries": RetryPolicy(budget_s=120.0), "sleep": waits.append}
+    with Client(limited.base_url, KEY, quota_folder=tmp_path, **options) as client:
+        assert [client.ask(Request("/")).status for _ in range(2)] == [200, 200]
+    assert len(waits) == waited
+    said = "is asked again in 1 min 30 s: the processes that share the key have used"
+    assert [said in line for line in caplog.messages] == [True] * bool(waited)
 
 
 @given(

@@ -26,6 +26,7 @@ from toolkit.wire.exchange import RetryPolicy
 from toolkit.wire.profile.profile import BUILT_IN, LARGEST_PAGE
 
 DAY_S = 86_400
+FIRST_HOUR = Interval(END - 12 * DAY_S, END - 12 * DAY_S + HOUR_S)
 
 
 class Long(Market):
@@ -62,11 +63,7 @@ def test_a_closed_window_of_a_regular_series_takes_exactly_the_requests_planned(
 ) -> None:
     market = Long(2)
     with counted(served(market, clock)) as service:
-        with Client(service.base_url, "demo-pro") as client:
-            sync(
-                client, store, market.prices, Interval(END - 12 * DAY_S, END - 12 * DAY_S + HOUR_S)
-            )
-        made(service)
+        planned_and_made(service, store, market.prices, FIRST_HOUR)
         window = Interval(END - days * DAY_S, END - HOUR_S)
         planned, requests = planned_and_made(service, store, market.prices, window)
     assert (planned.bound, planned.requests) == (Bound.EXACT, requests)
@@ -80,11 +77,7 @@ def test_a_page_is_full_at_the_edge_exactly_when_the_pager_finds_so(
 ) -> None:
     market = Long(1)
     with counted(served(market, clock)) as service:
-        with Client(service.base_url, "demo-pro") as client:
-            sync(
-                client, store, market.prices, Interval(END - 12 * DAY_S, END - 12 * DAY_S + HOUR_S)
-            )
-        made(service)
+        planned_and_made(service, store, market.prices, FIRST_HOUR)
         end = END - HOUR_S
         window = Interval(end - 60 * rows - 30, end - 30) if rows else Interval(end - 30, end - 1)
         planned, requests = planned_and_made(service, store, market.prices, window)

@@ -254,11 +254,6 @@ def test_an_address_loses_its_trailing_slashes_alone(text, address) -> None:
     assert base_address(text) == address
 
 
-def test_a_request_keeps_its_order_and_leaves_out_what_is_none() -> None:
-    request = Request.get("/p", {"b": 0, "a": "", "c": None})
-    assert request.query == (("b", "0"), ("a", ""))
-
-
 @pytest.mark.parametrize("asked", ["86400", "9" * 400])
 @pytest.mark.parametrize(("code", "kind"), [(429, QuotaError), (503, UnavailableError)])
 def test_a_wait_over_the_ceiling_is_an_error_that_names_it(asked, code, kind) -> None:

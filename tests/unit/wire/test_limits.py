@@ -51,9 +51,6 @@ def test_the_profile_sets_the_limits_of_every_client() -> None:
     assert asyncio.run(asked()) == wanted
     with Client(HERE, "key", profile=users, limits=LIMITS) as client:
         assert client.limits == LIMITS
-
-
-def test_the_waits_of_a_client_are_limited_as_well() -> None:
     with Client(HERE, "key", limits=Limits(asked_wait_s=7.0, retry_wait_s=9.0)) as client:
         assert (client.retries.longest_asked_s, client.retries.budget_s) == (7.0, 9.0)
 

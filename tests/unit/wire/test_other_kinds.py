@@ -89,56 +89,6 @@ def test_an_open_state_is_asked_for_by_name_and_word_of_the_service() -> None:
     assert (query["state"], "lifecycle" in query) == ("BORN", False)
 
 
-NESTED = """
-[history.price]
-items = "result.data"
-next = "result.page.before"
-numbers = "text"
-fields.ts = { wire = "t.open", unit = "iso" }
-fields.price = { wire = "px.last" }
-fields.mark_price = { wire = "px.mark" }
-fields.volume = { wire = "vol" }
-"""
-
-
-def test_nested_rows_with_iso_times_and_decimal_text_are_read() -> None:
-    route = profile(NESTED).histories[Family.PRICE]
-    row = {
-        "t": {"open": "2023-11-14T22:14:00Z", "close": "2023-11-14T22:15:00Z"},
-        "px": {"last": "97.61", "mark": None},
-        "vol": "12",
-    }
-    page = {"result": {"data": [row], "page": {"before": "2023-11-14T22:14:00Z"}}, "kind": "prices"}
-    read = read_history_page(route, PRICE, Response(200, {}, body(page)))
-    assert read.frame.row(0)[:4] == (1_700_000_040, 97.61, None, 12.0)
-    assert json.loads(read.frame["extra"][0]) == {"t": {"close": "2023-11-14T22:15:00Z"}}
-    assert read.next_end_time == 1_700_000_040
-
-
-def test_rows_that_are_lists_are_read_by_position_and_a_header_pages_them() -> None:
-    route = profile(
-        """
-        [history.price]
-        items = "[]"
-        next = "header:X-Before"
-        numbers = "text"
-        fields.ts = { wire = "[0]", unit = "ms" }
-        fields.price = { wire = "[1]" }
-        fields.mark_price = { wire = "[2]" }
-        fields.volume = { wire = "[3]" }
-        """
-    ).histories[Family.PRICE]
-    rows = [[1_700_000_040_000, "97.6", None, "12", 5], [1_699_999_980_000, "97.5", None, "3", 6]]
-    answer = Response(200, {"x-before": "1699999980"}, body(rows))
-    read = read_history_page(route, PRICE, answer)
-    assert read.frame["ts"].to_list() == [1_700_000_040, 1_699_999_980]
-    assert read.frame["price"].to_list() == [97.6, 97.5]
-    assert read.frame["extra"].to_list() == ['{"[4]":5}', '{"[4]":6}']
-    assert read.next_end_time == 1_699_999_980
-    ended = read_history_page(route, PRICE, Response(200, {}, body(rows)))
-    assert (ended.next_end_time, ended.ends) == (None, True)
-
-
 @pytest.mark.parametrize(
     ("unit", "sent", "rate"),
     [

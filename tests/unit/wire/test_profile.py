@@ -269,19 +269,6 @@ def test_no_value_anywhere_in_the_document_breaks_the_reading(path, value) -> No
     assert route.fields[0].column == "ts"
 
 
-def test_the_query_names_the_legs_as_asked_buy_first() -> None:
-    query = BUILT_IN.histories[Family.SPREAD].query(KEY, 60)
-    assert list(query.items()) == [
-        ("symbol", "BTC_USD"),
-        ("buy_exchange", "COINBASE"),
-        ("buy_market", "spot"),
-        ("sell_exchange", "KRAKEN"),
-        ("sell_market", "futures"),
-        ("end_time", 60),
-        ("limit", 500),
-    ]
-
-
 PRICES, SPREADS = BUILT_IN.histories[Family.PRICE], BUILT_IN.histories[Family.SPREAD]
 
 

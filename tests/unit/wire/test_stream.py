@@ -166,6 +166,8 @@ def test_waits_grow_to_the_longest_and_begin_anew_after_a_stable_spell_with_a_me
     waits.heard()
     world.now += STEADY.stable_s
     assert waits.after(DROPPED) == 0.5
+    half = Backoff(ReconnectPolicy(fraction=lambda: 0.0), lambda: 0.0)
+    assert half.after(DROPPED) == 0.25, "half of a wait is left to chance"
 
 
 @pytest.mark.parametrize(("lasted_s", "heard"), [(59.9, True), (3_600.0, False)])
@@ -178,11 +180,6 @@ def test_a_short_or_silent_spell_does_not(lasted_s: float, heard: bool) -> None:
         waits.heard()
     world.now += lasted_s
     assert waits.after(DROPPED) == 1.0
-
-
-def test_half_of_a_wait_is_left_to_chance() -> None:
-    waits = Backoff(ReconnectPolicy(fraction=lambda: 0.0), lambda: 0.0)
-    assert waits.after(DROPPED) == 0.25
 
 
 @pytest.mark.parametrize("status", [429, 503])

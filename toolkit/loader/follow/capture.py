@@ -194,7 +194,17 @@ class Capture:
             *(each for each in fresh if isinstance(each, EventLog)),
             *(market[first : first + size] for first in range(0, len(market), size)),
         ]
-        opened = [self._reader(of) for of in sockets]
+        opened = [
+            StreamReader(
+                self._client,
+                of,
+                policy=self._policy,
+                put=self.inbox.put,
+                admit=self._admit,
+                gap_number=lambda: next(self._numbers),
+            )
+            for of in sockets
+        ]
         self.readers = [*kept, *opened]
         for reader in opened:
             self.start(reader)
@@ -209,16 +219,6 @@ class Capture:
         """Stop reading and asking, from any thread. Nothing more is taken."""
         self.end()
         self.inbox.abandoned.set()
-
-    def _reader(self, of: EventLog | Sequence[Trajectory]) -> StreamReader:
-        return StreamReader(
-            self._client,
-            of,
-            policy=self._policy,
-            put=self.inbox.put,
-            admit=self._admit,
-            gap_number=lambda: next(self._numbers),
-        )
 
     def _admit(self) -> None:
         """Refuse a connection behind which another source now answers."""

@@ -113,8 +113,11 @@ class StreamReader(threading.Thread):
         try:
             for item in received:
                 match item:
-                    case Joined():
-                        self._joined()
+                    case Joined():  # the service's clock was asked when the socket opened
+                        self.connected, self.attempts = True, self.attempts + 1
+                        self._joined_once = True
+                        self._end_gaps(self._client.served_at() + 1)
+                        self._received_at = self._clock.now()
                     case Received(body):
                         self._received_at = self._clock.now()
                         self._hand_on(body)
@@ -130,13 +133,6 @@ class StreamReader(threading.Thread):
             self._put(error)
         finally:
             self.connected = False
-
-    def _joined(self) -> None:
-        """End the gap before. The service's clock was asked when the socket opened."""
-        self.connected, self.attempts = True, self.attempts + 1
-        self._joined_once = True
-        self._end_gaps(self._client.served_at() + 1)
-        self._received_at = self._clock.now()
 
     def _end_gaps(self, at: int) -> None:
         for gap in self._gaps:

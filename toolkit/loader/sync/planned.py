@@ -305,18 +305,18 @@ def plan_load(
     source = client.profile().source or Source("unknown", client.base_url)
     if store.path.exists():
         check_source(store.path, store.source, source)
-    prepared = prepare(client, profile, store, streams, window, again=again)
+    missing, clock, refused, _ = prepare(client, profile, store, streams, window, again=again)
     whole = store.ledger(streams) if store.path.exists() else {}
     held = _held(store, streams, whole)
-    tasks = [(task, estimate(profile, task, held[task.stream])) for task in prepared.plan.tasks]
+    tasks = [(task, estimate(profile, task, held[task.stream])) for task in missing.tasks]
     rows = []
     for stream in streams:
         known = whole.get(stream, Ledger(None))
         row = _asked([each for each in tasks if each[0].stream == stream])
-        if stream in prepared.refused:
-            row = {"refused": str(prepared.refused[stream])}
+        if stream in refused:
+            row = {"refused": str(refused[stream])}
         else:
-            edge = edge_of(profile, stream, known, prepared.clock)
+            edge = edge_of(profile, stream, known, clock)
             counted_in = EVER if known.asked else window
             row |= _leaving(known, edge, held[stream], counted_in)
         rows.append({"stream": stream.key, "kind": stream.kind, **row})
@@ -333,8 +333,8 @@ def plan_load(
         schemas=schemas,
         wait_s=wait_s,
         takes_s=(wait_s or 0) + (total / workers + schemas) * request_s,
-        refused=prepared.refused,
-        unrecoverable=prepared.plan.unrecoverable,
+        refused=refused,
+        unrecoverable=missing.unrecoverable,
     )
 
 

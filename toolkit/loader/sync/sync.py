@@ -11,8 +11,7 @@ import queue
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.metadata import version
 
 from toolkit.cards import some
@@ -199,7 +198,11 @@ class Run:
         )
         if full:
             self._commit_checked()
-        self._report()
+        if self._on_progress:
+            elapsed_s = time.monotonic() - self._began
+            self._on_progress(
+                Progress(self._rows, self.pages, self._answered_s, self._asked_s, elapsed_s)
+            )
 
     def _commit_checked(self) -> None:
         if not self._in_batch:
@@ -217,13 +220,6 @@ class Run:
             batch, self._batch = self._batch, Batch()
             self._in_batch.clear()
             self.inserted += self._writer.commit(self._load_id, batch, self._limits)
-
-    def _report(self) -> None:
-        if self._on_progress:
-            elapsed_s = time.monotonic() - self._began
-            self._on_progress(
-                Progress(self._rows, self.pages, self._answered_s, self._asked_s, elapsed_s)
-            )
 
 
 @one_interrupt()
@@ -264,10 +260,9 @@ def sync(
     profile, served_at = client.discover(), client.served_at()
     writer = StoreWriter(store, pages_days=pages_days)
     source = bound_source(client, writer)
-    prepared = prepare(
+    planned, clock, refused, unseen = prepare(
         client, profile, store, streams, window, again=again, keeps_pages=writer.keeps_pages
     )
-    planned, clock, refused = prepared.plan, prepared.clock, dict(prepared.refused)
     load_id = writer.start_load(load_origin(client, served_at), streams, window)
     run = Run(
         writer,
@@ -280,7 +275,7 @@ def sync(
     run.carry_out(client, workers)
     refused |= run.refused
     run.findings.add(run.inserted.findings)
-    at_once = [*profile.findings, *prepared.findings, *clock.findings]
+    at_once = [*profile.findings, *unseen, *clock.findings]
     findings = [*((f, 1) for f in at_once), *run.findings.listed()]
     writer.finish_load(load_id, as_rows(findings, profile))
     if len(refused) == len(streams):
@@ -303,19 +298,6 @@ def sync(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """What a load of a window would carry out: ``plan``, what is ``refused``, and the clock.
-
-    ``findings`` are of the listing: see `check_listed`.
-    """
-
-    plan: LoadPlan
-    clock: ClockReading
-    refused: Mapping[Stream, ServiceError]
-    findings: tuple[Finding, ...] = ()
-
-
 def prepare(
     client: Client,
     profile: Profile,
@@ -325,10 +307,11 @@ def prepare(
     *,
     again: bool = False,
     keeps_pages: bool = True,
-) -> Prepared:
+) -> tuple[LoadPlan, ClockReading, dict[Stream, ServiceError], tuple[Finding, ...]]:
     """Find out what a load would ask for. Raises `UnknownTrajectoryError`.
 
-    Writes nothing. A store without a file is empty.
+    Writes nothing. A store without a file is empty. Returns the plan, the clock, what is refused,
+    and the findings of `check_listed`.
     """
     served_at = client.served_at()
     ledger = store.ledger(streams, _with_end(window)) if store.path.exists() else {}
@@ -342,7 +325,7 @@ def prepare(
         if stream not in refused
     }
     planned = plan(profile, ledger, wanted, clock, again=again, keeps_pages=keeps_pages)
-    return Prepared(planned, clock, refused, findings)
+    return planned, clock, refused, findings
 
 
 def _with_end(window: Interval) -> Interval:

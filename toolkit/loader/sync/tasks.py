@@ -298,13 +298,10 @@ def by_deadline(tasks: Iterable[Task]) -> list[Task]:
     """Sort tasks by what leaves the archive first. What never leaves it comes last, as it was.
 
     >>> from toolkit.market import Stream
-    >>> minute = Edge(120, retention_s=60)
-    >>> log, price = Stream.parse("events/splash"), Stream.parse("BTC_USD:KRAKEN.spot")
-    >>> tasks = [SnapshotTask(Stream.parse("snapshot/spread")),
-    ...          TrajectoryTask(price, Interval(90, 120), minute, 500),
-    ...          LogTask(log, Interval(60, 90), minute)]
+    >>> log = LogTask(Stream.parse("events/splash"), Interval(60, 90), Edge(120, retention_s=60))
+    >>> tasks = [SnapshotTask(Stream.parse("snapshot/spread")), log]
     >>> [(str(task.stream), task.deadline) for task in by_deadline(tasks)]
-    [('events/splash', 120), ('BTC_USD:KRAKEN.spot', 150), ('snapshot/spread', None)]
+    [('events/splash', 120), ('snapshot/spread', None)]
     """
     return sorted(tasks, key=lambda task: math.inf if task.deadline is None else task.deadline)
 

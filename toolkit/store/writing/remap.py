@@ -229,7 +229,7 @@ def _read_events(
         ).pl()
         for (family,), part in held.partition_by("family", as_dict=True).items():
             items = [msgspec.Raw(document.encode()) for document in part["document"]]
-            frame = read_documents(profile.events[EventFamily(family)], items, EVER, []).frame
+            frame, _ = read_documents(profile.events[EventFamily(family)], items, EVER, [])
             if frame.height < part.height:
                 raise StoreError(
                     f"{path}: {part.height - frame.height:,} documents of events/{family} have no "

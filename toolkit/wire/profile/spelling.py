@@ -90,8 +90,6 @@ class Spelling:
     >>> spelled = Spelling({"futures": "PERP"}, exchange_case="lower", symbol="{base}-{quote}")
     >>> spelled.values(Trajectory.parse("BTC_USDT:KRAKEN.futures"))
     {'symbol': 'BTC-USDT', 'base': 'BTC', 'quote': 'USDT', 'exchange': 'kraken', 'market': 'PERP'}
-    >>> spelled.our_symbol("BTC-USDT"), spelled.our_exchange("kraken"), spelled.our_market("PERP")
-    ('BTC_USDT', 'KRAKEN', 'futures')
     """
 
     markets: Mapping[str, str] = field(default_factory=dict)

@@ -150,10 +150,9 @@ def scaled(route: HistoryRoute, frame: pl.DataFrame, findings: list[Finding]) ->
 
     A rate of a fixed time becomes that of its leg's interval, null without one, unless it is 0.
     """
-    constants = {r.column: pl.lit(r.constant) for r in route.fields if r.constant is not None}
-    frame = (
-        frame if route.row_leg else frame.with_columns(**constants)
-    )  # else the row's leg's alone
+    if not route.row_leg:  # else a constant is the row's leg's alone
+        constants = {r.column: pl.lit(r.constant) for r in route.fields if r.constant is not None}
+        frame = frame.with_columns(**constants)
     for rule in sorted(route.fields, key=lambda rule: rule.hours is not None):
         column = pl.col(rule.column)
         if rule.column == "ts":
