@@ -24,7 +24,7 @@ from toolkit.cards import Card, Shown, duration
 from toolkit.errors import InputError, NotFoundError, ServiceError, WireError
 from toolkit.files import locked, open_own, read_own, write_own
 from toolkit.intervals import Interval
-from toolkit.market import SnapshotKind, Source, Trajectory, When, Window, asked_window, window_ends
+from toolkit.market import SnapshotKind, Source, Trajectory, When, asked_window
 from toolkit.wire.address import base_address, is_loopback, sends_key_in_clear
 from toolkit.wire.exchange import (
     ANSWERED,
@@ -455,12 +455,6 @@ class Contact(Shown):
 
     def _ask_once(self) -> Flow[Profile]:
         return self._profile or (yield from self._ask_profile())
-
-    def _ask_rows(
-        self, trajectory: Trajectory | str, window: Window
-    ) -> Flow[tuple[Trajectory, Interval]]:
-        asked = Trajectory.parse(trajectory)
-        return asked, (yield from self._ask_window(*window_ends(window)))
 
     def _ask_window(self, start: When, end: When | None) -> Flow[Interval]:
         """Read a window. One that ends or begins now needs the service's clock."""

@@ -138,6 +138,14 @@ class _Asks(Contact):
         found: Profile = yield Alone(self._ask_once())
         return found
 
+    def _pages(
+        self, trajectory: Trajectory | str, window: Window, floor: Callable[[], int] | None = None
+    ) -> Flow[tuple[Trajectory, Production[Page]]]:
+        asked = Trajectory.parse(trajectory)
+        wanted = yield from self._ask_window(*window_ends(window))
+        route = (yield from self._known()).histories[asked.family]
+        return asked, trajectory_pages(route, asked, wanted, self.retries, floor)
+
     @_asked
     def served_at(self) -> Flow[int]:
         """Return the service's clock at its last answer (Unix s), or the local one without one.
@@ -180,9 +188,8 @@ class _Asks(Contact):
         ``window`` is a start and an end as in `history`, or a window's name. ``floor`` gives a
         later start (Unix s) once another caller loads what is older.
         """
-        asked, wanted = yield from self._ask_rows(trajectory, window)
-        route = (yield from self._known()).histories[asked.family]
-        return trajectory_pages(route, asked, wanted, self.retries, floor)
+        _, flow = yield from self._pages(trajectory, window, floor)
+        return flow
 
     @_produced
     def event_pages(
@@ -235,9 +242,7 @@ class _Asks(Contact):
         empty window gives an empty frame. Gaps are not filled. Raises `ServiceError`, and
         `InputError` for an empty window.
         """
-        asked, window = yield from self._ask_rows(trajectory, (start, end))
-        route = (yield from self._known()).histories[asked.family]
-        flow = trajectory_pages(route, asked, window, self.retries)
+        asked, flow = yield from self._pages(trajectory, (start, end))
         frames: list[pl.DataFrame] = []
         while (page := (yield from _next(flow))) is not None:
             frames.append(page.frame)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import msgspec
@@ -202,31 +202,25 @@ def _ends(until: float) -> Iterator[None]:
         raise httpx2.ReadTimeout("the time for the whole answer is over") from None
 
 
+@dataclass(eq=False)
 class _BoundedStream(httpx2.AsyncByteStream):
-    def __init__(
-        self,
-        response: httpx2.Response,
-        body: Body,
-        until: float,
-        given_up: Callable[[errors.ServiceError], Exception],
-    ) -> None:
-        self._response = response
-        self._body = body
-        self._until = until
-        self._given_up = given_up
+    response: httpx2.Response
+    body: Body
+    until: float
+    given_up: Callable[[errors.ServiceError], Exception]
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        pieces = aiter(self._response.stream)  # type: ignore[arg-type]  # it is an asynchronous one
+        pieces = aiter(self.response.stream)  # type: ignore[arg-type]  # it is an asynchronous one
         try:
             while True:
-                with _ends(self._until):
+                with _ends(self.until):
                     piece = await anext(pieces, None)
                 if piece is None:
                     break
-                yield self._body.inflated(piece)
-            self._body.end()
+                yield self.body.inflated(piece)
+            self.body.end()
         except errors.ServiceError as error:
-            raise self._given_up(error) from error
+            raise self.given_up(error) from error
 
     async def aclose(self) -> None:
-        await self._response.aclose()
+        await self.response.aclose()

@@ -198,11 +198,15 @@ def _found(profile: Profile, answer: Response) -> _Found:
         except (InputError, *UNREADABLE) as error:
             findings.append(Finding("symbol_unreadable", profile.symbols_path, str(error)))
             continue
+        found, where = [*legs.get(symbol, ())], f"{profile.symbols_path} {symbol}"
         if said is None:
-            where = f"{profile.symbols_path} {symbol}"
             findings.append(Finding("legs_missing", where, f"no legs under {shape.legs!r}"))
-        found = _legs(symbol, said or (), profile, findings)
-        legs[symbol] = tuple(dict.fromkeys((*legs.get(symbol, ()), *found)))
+        for each in said or ():
+            try:
+                found.append(shape.read_leg(each, profile.spelling))
+            except (ValueError, RecursionError) as error:
+                findings.append(Finding("leg_unreadable", where, str(error)))
+        legs[symbol] = tuple(dict.fromkeys(found))
     if cut is None and len(items) >= profile.symbols_limit:
         cut = True
     return _Found(legs, cut, tuple(findings))
@@ -296,17 +300,6 @@ def _with_legs(shape: ListingShape, legs: object) -> Iterator[ListingShape]:
         names = values_of(legs[0]).keys() - ({shape.symbol} if shape.legs == "" else set())
         for exchange, market in itertools.permutations(sorted(names), 2):
             yield replace(shape, exchange=exchange, market=market)
-
-
-def _legs(
-    symbol: Symbol, said: Sequence[object], profile: Profile, findings: list[Finding]
-) -> Iterable[Leg]:
-    for each in said:
-        try:
-            yield profile.listing.read_leg(each, profile.spelling)
-        except (ValueError, RecursionError) as error:
-            where = f"{profile.symbols_path} {symbol}"
-            findings.append(Finding("leg_unreadable", where, str(error)))
 
 
 def price_trajectories(listing: Listing) -> list[Trajectory]:

@@ -224,6 +224,7 @@ def test_a_stream_outside_of_the_plan_is_named(store: Store, clock: SetClock) ->
 
 def test_pages_of_rows_end_where_a_page_shows_an_older_row() -> None:
     assert [pages_of_rows(n, 2, first=False) for n in (0, 1, 2, 3)] == [1, 1, 2, 3]
+    assert [pages_of_rows(n, 500, first=True) for n in (0, 1, 500, 501)] == [2, 2, 2, 3]
 
 
 NOW = 40 * DAY_S

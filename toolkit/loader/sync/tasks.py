@@ -54,10 +54,6 @@ class Piece:
     row_size: int = 1
 
 
-def _held_in(part: Interval, others: Sequence[Interval]) -> bool:
-    return not difference([part], others)
-
-
 def slices(length_s: int, page_rows: int, step_s: int) -> list[int]:
     """Cut a length (s) into slices of a few whole pages, the newest first, the last one longer.
 
@@ -144,7 +140,7 @@ class TrajectoryTask(_OfStretch):
                 self.beginning.lost = page.lost  # first: other threads wait for ts
                 self.beginning.ts = self.stretch.start
             rows, answered_s = page.frame.height, page.answered.length_s
-            again = _held_in(page.answered if answered_s else self.stretch, self.before)
+            again = not difference([page.answered if answered_s else self.stretch], self.before)
             asked = not nothing_older
             yield Piece(put, rows, answered_s, page.findings, asked and again, others, int(asked))
 
@@ -228,7 +224,7 @@ class LogTask(_OfStretch):
             missing = union([*missing, *page.missing])
             lost |= dict.fromkeys(page.lost)
             put = partial(self._put, page, keys, edge, missing=missing, lost=tuple(lost))
-            again = _held_in(self.stretch, self.before)
+            again = not difference([self.stretch], self.before)
             rows = page.frame.height
             yield Piece(put, rows, answered_s, page.findings, again, row_size=_DOCUMENT_ROWS)
 

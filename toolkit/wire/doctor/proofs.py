@@ -300,19 +300,17 @@ def prove_differential(
 def _fitting(family: Family, frame: pl.DataFrame) -> list[dict[str, Any]]:
     as_sent = FieldRule(GIVEN[family], "", _UNITS[family][0], _UNITS[family][0])
     fits = _fits(family, frame.drop_nulls(GIVEN[family]), as_sent)
-    rules = [rule for rule, fit in fits.items() if fit.exact and rule.linear]
+    rules = [rule for rule, (exact, _) in fits.items() if exact and rule.linear]
     return [{"unit": r.unit} | ({"reversed": True} if r.reversed else {}) for r in rules]
 
 
-class _Fit(NamedTuple):
-    """Whether rounding explains every difference, and the median difference."""
+def _fits(
+    family: Family, frame: pl.DataFrame, rule: FieldRule
+) -> dict[FieldRule, tuple[bool, float]]:
+    """Return whether rounding explains every difference, and their median, per unit, sign and form.
 
-    exact: bool
-    off: float
-
-
-def _fits(family: Family, frame: pl.DataFrame, rule: FieldRule) -> dict[FieldRule, _Fit]:
-    """Return the fit of each unit, sign and form for a figure, {} for too few or too even rows."""
+    It is {} for too few or too even rows.
+    """
     figure, found = pl.col(GIVEN[family]), {}
     if frame.height < FEWEST or frame[GIVEN[family]].n_unique() < FEWEST / 2:
         return {}
@@ -324,7 +322,7 @@ def _fits(family: Family, frame: pl.DataFrame, rule: FieldRule) -> dict[FieldRul
     for reading in (*readings, rule):
         rows = compared(family, frame.with_columns(reading.ours(rule.theirs(figure))))
         exact = not (rows["far"] > rows["allowed"]).any()
-        found[reading] = _Fit(exact, _median(rows["far"]))
+        found[reading] = exact, _median(rows["far"])
     return found
 
 
@@ -364,19 +362,20 @@ def judged(route: HistoryRoute, beside: pl.DataFrame) -> Verdict:
     if rule is None or read.is_empty():
         return Verdict(None, "nothing beside it shows its unit and sign")
     fits = _fits(family, rows.join(read.select("ts"), on="ts", how="semi"), rule)
-    exact = [each for each, fit in fits.items() if fit.exact and (each.linear or each == rule)]
+    exact = [each for each, (fit, _) in fits.items() if fit and (each.linear or each == rule)]
     if not fits or (rule in exact and len(exact) > 1):
         return Verdict(None, f"of {read.height} rows with both its unit and sign cannot be told")
     if rule in exact:
         return Verdict(True, f"{rule.wire} is what the legs give in all of {read.height} rows")
     odd = read.filter(pl.col("far") > pl.col("allowed")).row(0, named=True)
     says = f"{rule.wire} is {odd['given']:.6g} where the legs give {odd['own']:.6g}"
-    best, most = min(fits, key=lambda each: fits[each].off), _median(read["own"].abs()) / 2
-    if fits[best].off <= min(fits[rule].off / 4, most):
+    off = {each: median for each, (_, median) in fits.items()}
+    best, most = min(off, key=lambda each: off[each]), _median(read["own"].abs()) / 2
+    if off[best] <= min(off[rule] / 4, most):
         names = ["unit", "reversed"] + ["inverse"] * (best.inverse or rule.inverse)
         line = f"fields.{column} = {toml({name: getattr(best, name) for name in names})}"
         return Verdict(False, f"{says}; it is {_words(best)}", line)
-    if fits[rule].off > most:
+    if off[rule] > most:
         return Verdict(False, f"{says}; no unit and no sign makes it their figure")
     return Verdict(None, f"{says}; no other reading is nearer")
 

@@ -82,7 +82,9 @@ def check_layer(said: Document, known: Document = BUILT_IN_DOCUMENT, at: str = "
         place = f"{at}.{name}" if at else name
         if isinstance(built_in, dict):
             if type(value) in (int, float) and "wire" in built_in:
-                _check_constant(place, value, built_in["unit"])
+                if built_in["unit"] != "hours" or not 0 < value < math.inf:
+                    others = "others have { wire = ..., unit = ... }"
+                    raise InputError(place, value, f"hours above 0, of an interval alone: {others}")
                 continue
             if isinstance(value, str) and "path" in built_in:
                 value = {"path": value}  # noqa: PLW2901 - a path stands for its table
@@ -91,13 +93,6 @@ def check_layer(said: Document, known: Document = BUILT_IN_DOCUMENT, at: str = "
             check_layer(value, built_in, place)
         elif at != "limits" and (allowed := _allowed(place, value, built_in)):  # they check theirs
             raise InputError(place, value, allowed)
-
-
-def _check_constant(place: str, value: float, unit: str) -> None:
-    """Raise `InputError` for a constant other than an interval's hours."""
-    if unit != "hours" or not 0 < value < math.inf:
-        allowed = "hours above 0, of an interval alone: others have { wire = ..., unit = ... }"
-        raise InputError(place, value, allowed)
 
 
 def _allowed(place: str, value: object, built_in: object) -> str | Sequence[str]:

@@ -70,6 +70,8 @@ def reading(template: str) -> re.Pattern[str] | None:
 
     >>> reading("{exchange}:{market}").fullmatch("KRAKEN:spot").groupdict()
     {'exchange': 'KRAKEN', 'market': 'spot'}
+    >>> reading("{base}{quote}") is None
+    True
     """
     parts = _PLACEHOLDER.split(template)
     if len(parts) < 3 or not all(parts[2:-1:2]) or len(set(parts[1::2])) < len(parts) // 2:

@@ -101,7 +101,8 @@ def told(answer: Response, ok: Ok | None = None) -> tuple[int | None, str]:
     >>> told(Response(200, {}, b'{"code": "50011", "msg": "Too Many Requests", "data": []}'))
     (429, '')
     """
-    said = _small(answer)
+    sent = decoded(answer.body) if len(answer.body) <= _LARGEST else None
+    said = sent if isinstance(sent, dict) else {}
     if ok is None or (found := _at(answer, ok.place)) is _ABSENT:
         return _judged(said)
     message, code = _words(said)
@@ -123,11 +124,6 @@ def _at(answer: Response, place: str) -> object:
     except (*UNREADABLE, KeyError):
         return _ABSENT
     return _ABSENT if found is None and name != place else found
-
-
-def _small(answer: Response) -> dict[str, Any]:
-    said = decoded(answer.body) if len(answer.body) <= _LARGEST else None
-    return said if isinstance(said, dict) else {}
 
 
 def _judged(said: Mapping[str, Any]) -> tuple[int | None, str]:
