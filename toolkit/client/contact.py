@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypedDict, TypeVar
 from urllib.parse import urlsplit
 
+import msgspec
 import polars as pl
 
 from toolkit.cards import Card, Shown, duration
@@ -29,13 +30,14 @@ from toolkit.wire.address import base_address, is_loopback, sends_key_in_clear
 from toolkit.wire.exchange import (
     ANSWERED,
     SPENT,
+    UNREADABLE,
     Failure,
     Request,
     Response,
     RetryPolicy,
     http_date_ts,
     retry_after_s,
-    whole_document,
+    unreadable,
     with_retries,
 )
 from toolkit.wire.findings import Finding
@@ -150,18 +152,15 @@ class SharedPace:
         file = None
         try:
             with contextlib.suppress(OSError):
-                file = self._opened()
+                try:
+                    file = open_own(self.path)
+                except FileNotFoundError:
+                    self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                    file = open_own(self.path)
             yield file if file is not None and _locked(file) else None
         finally:
             if file is not None:
                 os.close(file)
-
-    def _opened(self) -> int:
-        try:
-            return open_own(self.path)
-        except FileNotFoundError:
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            return open_own(self.path)
 
 
 def _locked(file: int) -> bool:
@@ -178,23 +177,6 @@ def _read(file: int | None) -> QuotaLeft:
         if file is not None:
             return QuotaLeft.read(read_own(file)).believed(time.time())
     return QuotaLeft()
-
-
-def client_card(base_url: str, profile: Profile | None, allowance: Allowance | None) -> Card:
-    """Return the address, source, plan and reach of a service, without the key.
-
-    >>> print(client_card("https://rail.example", None, Allowance("pro", 600, 60, 594)))
-    Client of https://rail.example
-      source  not asked yet
-      plan    pro: 600 requests in 1 min, 594 left at the last answer
-      reach   not asked yet
-    """
-    source, reach = "not asked yet", "not asked yet"
-    if profile:
-        source = (profile.source or Source("unknown", base_url)).label
-        reach = _reach(profile)
-    facts = [("source", source), ("plan", _plan(allowance)), ("reach", reach)]
-    return Card(f"Client of {base_url}", facts)
 
 
 def _plan(allowance: Allowance | None) -> str:
@@ -300,8 +282,20 @@ class Contact(Shown):
 
     @property
     def card(self) -> Card:
-        """What is known of the service, without a request. See `client_card`."""
-        return client_card(self.base_url, self._profile, self._allowance)
+        """The address, source, plan and reach of the service: what is known without a request.
+
+        >>> print(Contact("https://rail.example", "sekrit").card)
+        Client of https://rail.example
+          source  not asked yet
+          plan    not told yet
+          reach   not asked yet
+        """
+        source, reach = "not asked yet", "not asked yet"
+        if self._profile:
+            source = (self._profile.source or Source("unknown", self.base_url)).label
+            reach = _reach(self._profile)
+        facts = [("source", source), ("plan", _plan(self._allowance)), ("reach", reach)]
+        return Card(f"Client of {self.base_url}", facts)
 
     @property
     def key_header(self) -> dict[str, str]:
@@ -490,7 +484,11 @@ class Contact(Shown):
             answer = as_snapshot(profile, answer)
         elif shape := profile.shapes.get(kind):
             answer = shape.ours(answer)
-        return whole_document(answer)
+        try:
+            msgspec.json.decode(answer.body, type=dict[str, msgspec.Raw])
+        except UNREADABLE as error:
+            raise unreadable(answer, answer.url, f"a JSON object ({error})") from None
+        return answer.body
 
 
 def history_frame(trajectory: Trajectory, frames: Iterable[pl.DataFrame]) -> pl.DataFrame:

@@ -81,7 +81,15 @@ def stream(
     b'{"schema":"svc.spread.v'
     """
     driver = _Driver(client, stop or threading.Event(), admitted)
-    path, greetings = _place(client, of)
+    profile = client.profile()
+    path, greetings = profile.streams.market, list[bytes]()
+    if isinstance(of, EventFamily):
+        path = profile.streams.events[of]
+    else:
+        greetings = [
+            subscription(profile.streams, profile.histories[each.family], each, number)
+            for number, each in enumerate(of)
+        ]
     policy = policy or ReconnectPolicy(longest_asked_s=client.limits.asked_wait_s)
     flow = lasting(path, greetings, policy, time.monotonic)
     with contextlib.closing(flow), contextlib.closing(driver):
@@ -93,16 +101,6 @@ def stream(
                 outcome = driver.carry_out(step)
             else:
                 yield step
-
-
-def _place(client: Client, of: EventFamily | Sequence[Trajectory]) -> tuple[str, list[bytes]]:
-    profile = client.profile()
-    if isinstance(of, EventFamily):
-        return profile.streams.events[of], []
-    return profile.streams.market, [
-        subscription(profile.streams, profile.histories[each.family], each, number)
-        for number, each in enumerate(of)
-    ]
 
 
 class _Straight(reconnect):

@@ -261,19 +261,6 @@ def unreachable(failure: Failure, *, tries: int = 1) -> ServiceError:
     )
 
 
-def whole_document(answer: Response) -> bytes:
-    """Return an answer's body unchanged. `WireError` unless it is a JSON object.
-
-    >>> whole_document(Response(200, {}, b'{"a": 1}'))
-    b'{"a": 1}'
-    """
-    try:
-        msgspec.json.decode(answer.body, type=dict[str, msgspec.Raw])
-    except UNREADABLE as error:
-        raise unreadable(answer, answer.url, f"a JSON object ({error})") from None
-    return answer.body
-
-
 def unreadable(answer: Response, path: str, wanted: str) -> WireError:
     """Return the error for an answer with an unexpected body."""
     message = f"{answer.url or path} answered {answer.status} with a body that is not {wanted}"

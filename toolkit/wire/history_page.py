@@ -141,13 +141,9 @@ def check_needed(route: HistoryRoute, frame: pl.DataFrame, answer: Response) -> 
     in every row, if no set has all its fields, or if 10 or more rows are null in all of these
     columns.
 
-    >>> from toolkit.market import Trajectory
     >>> from toolkit.wire.profile.profile import BUILT_IN
-    >>> from toolkit.wire.rows.rows import read_history_page
-    >>> route = BUILT_IN.histories[Family.PRICE]
     >>> answer = Response(200, {}, b'{"items":[{"ts":60,"price":"97.6"}]}', "http://h/p")
-    >>> page = read_history_page(route, Trajectory.parse("BTC_USD:KRAKEN.spot"), answer)
-    >>> check_needed(route, page.frame, answer)
+    >>> check_needed(BUILT_IN.histories[Family.PRICE], pl.DataFrame({"price": [None]}), answer)
     Traceback (most recent call last):
     toolkit.errors.WireError: http://h/p: price is null in 1 of 1 rows: the service sends text '...
     """

@@ -175,6 +175,8 @@ def test_a_time_of_no_use_is_made_up_for_by_the_other_one(far: object) -> None:
     by_milliseconds = read_document(SPREAD, json.dumps({"ts": far, "ts_ms": 60_001}).encode(), [])
     assert (by_seconds["ts"], by_seconds["ts_ms"]) == (60, 60_000)
     assert (by_milliseconds["ts"], by_milliseconds["ts_ms"]) == (60, 60_001)
+    floats = read_document(SPREAD, b'{"ts":60.0,"ts_ms":60000.5}', [])
+    assert (floats["ts"], floats["ts_ms"], type(floats["ts"])) == (60, 60_000, int)
 
 
 def test_a_document_without_a_time_of_use_is_kept_in_a_finding_and_costs_no_other() -> None:
@@ -202,21 +204,13 @@ def test_a_value_that_no_column_can_hold_is_null_and_a_finding(value: bytes) -> 
     assert row["event_id"] == read_document(SPREAD, b" " + body, [])["event_id"]
 
 
-def test_a_whole_float_is_a_time_and_another_is_none() -> None:
-    row = read_document(SPREAD, b'{"ts":60.0,"ts_ms":60000.5}', [])
-    assert (row["ts"], row["ts_ms"]) == (60, 60_000)
-    assert type(row["ts"]) is int
-
-
-def test_documents_outside_the_window_are_left_out_and_found() -> None:
-    pages, _ = walk(lambda _: {"items": [document(90_000), document(5)], "has_more": False})
-    assert pages[0].frame["ts"].to_list() == [5]
-    assert [f.kind for f in pages[0].findings] == ["outside_window"]
-
-
-def test_an_order_other_than_newest_first_is_a_finding() -> None:
-    pages, _ = walk(lambda _: {"items": [document(5), document(6)], "has_more": False})
-    assert [f.kind for f in pages[0].findings] == ["not_newest_first"]
+@pytest.mark.parametrize(
+    ("sent", "kept", "kind"),
+    [([90_000, 5], [5], "outside_window"), ([5, 6], [5, 6], "not_newest_first")],
+)
+def test_documents_outside_the_window_and_another_order_are_found(sent, kept, kind) -> None:
+    (page,), _ = walk(lambda _: {"items": [document(ts) for ts in sent], "has_more": False})
+    assert (page.frame["ts"].to_list(), [f.kind for f in page.findings]) == (kept, [kind])
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"[]", b"{}", b'{"items":7}', b'{"items":[1]}'])
