@@ -9,7 +9,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tests.adversary.settings import ActiveSwitches
 from toolkit.service.api.calls import Service
-from toolkit.service.api.feed import Feed, Listener
+from toolkit.service.transports.sockets import Feed, Listener
 
 _FAILED = 1011
 

@@ -8,6 +8,7 @@ flipped or sorted).
 from toolkit.market.names import (
     LIFECYCLE_ROLES,
     TYPE_ROLES,
+    UNIT_FACTORS,
     EventFamily,
     EventRole,
     Family,
@@ -16,6 +17,7 @@ from toolkit.market.names import (
     Plan,
     Source,
     Symbol,
+    unit_factor,
 )
 from toolkit.market.streams import (
     EventLog,
@@ -38,7 +40,6 @@ from toolkit.market.times import (
     parse_ts,
     window_ends,
 )
-from toolkit.market.units import UNIT_FACTORS, unit_factor
 
 __all__ = [
     "LIFECYCLE_ROLES",

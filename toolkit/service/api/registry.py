@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -24,18 +24,13 @@ from toolkit.service.api.bodies import (
 )
 from toolkit.service.api.calls import Call, Service
 from toolkit.service.api.tools import (
-    ACTIVITY_RECORD,
-    FUNDING_OVERVIEW_RECORD,
-    FUNDING_RECORD,
     LONGEST_WINDOW_S,
-    PRICE_RECORD,
-    SPREAD_DASHBOARD_RECORD,
-    SPREAD_RECORD,
-    SYMBOL_RECORD,
     EventQuery,
     FundingEventQuery,
     NoQuery,
     PriceQuery,
+    Record,
+    RecordField,
     SearchQuery,
     SplashEventQuery,
     SpreadEventQuery,
@@ -240,6 +235,30 @@ def _schemas(call: Call[NoQuery]) -> bytes:
     )
 
 
+_TEXT, _SECONDS = RecordField("string"), RecordField("integer", "s")
+_HOURS, _COUNT = RecordField("integer", "hours"), RecordField("integer", "count")
+_QUOTE = RecordField("number", "quote")
+_MAYBE_QUOTE = replace(_QUOTE, nullable=True)
+_EARNS = "what a position that is long the buy leg and short the sell leg earns"
+_SPREAD_PCT = RecordField(
+    "number",
+    "percent",
+    sign="Positive where the sell leg's price is above the buy leg's: "
+    "100 * (sell_price / buy_price - 1).",
+    positive_means=_EARNS,
+)
+_RATE = RecordField(
+    "number",
+    "fraction_per_interval",
+    sign="Positive where longs pay shorts.",
+    positive_means="what a short position receives, for the interval that ended",
+)
+
+
+def _record(key: str, **fields: RecordField) -> Record:
+    return Record(tuple(key.split()), fields)
+
+
 def _event_log(
     family: EventFamily,
     query: type[EventQuery],
@@ -280,7 +299,14 @@ TOOLS: tuple[Tool[Any], ...] = (
         answer=search_symbols,
         limit=lambda _: _SEARCH,
         reach=lambda terms: terms.metadata,
-        record=SYMBOL_RECORD,
+        record=_record(
+            "symbol",
+            symbol=_TEXT,
+            base=_TEXT,
+            quote=_TEXT,
+            venues=RecordField("array"),
+            updated_at=_SECONDS,
+        ),
     ),
     Tool(
         name="data.get_price_history",
@@ -291,7 +317,9 @@ TOOLS: tuple[Tool[Any], ...] = (
         answer=price_history,
         limit=lambda terms: terms.page,
         reach=lambda terms: terms.history,
-        record=PRICE_RECORD,
+        record=_record(
+            "ts", ts=_SECONDS, price=_QUOTE, mark_price=_MAYBE_QUOTE, volume=_MAYBE_QUOTE
+        ),
         pagination=_BACKWARDS,
     ),
     Tool(
@@ -303,7 +331,9 @@ TOOLS: tuple[Tool[Any], ...] = (
         answer=spread_history,
         limit=lambda terms: terms.page,
         reach=lambda terms: terms.spread_history,
-        record=SPREAD_RECORD,
+        record=_record(
+            "ts", ts=_SECONDS, buy_price=_QUOTE, sell_price=_QUOTE, spread_pct=_SPREAD_PCT
+        ),
         pagination=_BACKWARDS,
     ),
     Tool(
@@ -314,7 +344,22 @@ TOOLS: tuple[Tool[Any], ...] = (
         answer=funding_history,
         limit=lambda terms: terms.page,
         reach=lambda terms: terms.history,
-        record=FUNDING_RECORD,
+        record=_record(
+            "ts",
+            ts=_SECONDS,
+            buy_rate=replace(_RATE, nullable=True),
+            sell_rate=replace(_RATE, nullable=True),
+            buy_interval_hours=replace(_HOURS, nullable=True),
+            sell_interval_hours=replace(_HOURS, nullable=True),
+            differential_pct_8h=RecordField(
+                "number",
+                "percent_per_8h",
+                nullable=True,
+                sign="Positive where the sell leg's rate in force is above the buy leg's, "
+                "each brought to 8 h.",
+                positive_means=_EARNS,
+            ),
+        ),
         pagination=_BACKWARDS,
     ),
     _event_log(
@@ -332,7 +377,7 @@ TOOLS: tuple[Tool[Any], ...] = (
         summary="Counts of recent event documents, and the symbols with the most.",
         query=NoQuery,
         answer=event_activity,
-        record=ACTIVITY_RECORD,
+        record=_record("window_s", window_s=_SECONDS, spread=_COUNT, splash=_COUNT, funding=_COUNT),
         slow=True,
     ),
     Tool(
@@ -342,7 +387,19 @@ TOOLS: tuple[Tool[Any], ...] = (
         query=NoQuery,
         answer=spread_dashboard,
         reach=lambda terms: terms.dashboard,
-        record=SPREAD_DASHBOARD_RECORD,
+        record=_record(
+            "symbol buy_exchange buy_market sell_exchange sell_market",
+            symbol=_TEXT,
+            spread_type=_TEXT,
+            buy_exchange=_TEXT,
+            buy_market=_TEXT,
+            buy_price=_QUOTE,
+            sell_exchange=_TEXT,
+            sell_market=_TEXT,
+            sell_price=_QUOTE,
+            spread_pct=_SPREAD_PCT,
+            opened_at=replace(_SECONDS, nullable=True),
+        ),
         slow=True,
     ),
     Tool(
@@ -351,7 +408,15 @@ TOOLS: tuple[Tool[Any], ...] = (
         summary="The funding rate in force of each futures leg.",
         query=NoQuery,
         answer=funding_overview,
-        record=FUNDING_OVERVIEW_RECORD,
+        record=_record(
+            "symbol exchange market",
+            symbol=_TEXT,
+            exchange=_TEXT,
+            market=_TEXT,
+            rate=_RATE,
+            interval_hours=_HOURS,
+            next_funding_time=_SECONDS,
+        ),
     ),
 )
 """Every tool, in the order that ``/schemas`` lists them."""

@@ -8,7 +8,7 @@ The JSON Schema (draft 2020-12) of each answer is made from the records and docu
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Generic, Literal, TypeVar, get_args
 
@@ -160,100 +160,6 @@ class Record:
             "key": self.key,
             "fields": {name: field.document for name, field in self.fields.items()},
         }
-
-
-_TEXT, _SECONDS = RecordField("string"), RecordField("integer", "s")
-_HOURS, _COUNT = RecordField("integer", "hours"), RecordField("integer", "count")
-_QUOTE = RecordField("number", "quote")
-_MAYBE_QUOTE = replace(_QUOTE, nullable=True)
-_EARNS = "what a position that is long the buy leg and short the sell leg earns"
-_SPREAD_PCT = RecordField(
-    "number",
-    "percent",
-    sign="Positive where the sell leg's price is above the buy leg's: "
-    "100 * (sell_price / buy_price - 1).",
-    positive_means=_EARNS,
-)
-_RATE = RecordField(
-    "number",
-    "fraction_per_interval",
-    sign="Positive where longs pay shorts.",
-    positive_means="what a short position receives, for the interval that ended",
-)
-
-
-def _record(key: str, **fields: RecordField) -> Record:
-    return Record(tuple(key.split()), fields)
-
-
-PRICE_RECORD = _record(
-    "ts", ts=_SECONDS, price=_QUOTE, mark_price=_MAYBE_QUOTE, volume=_MAYBE_QUOTE
-)
-"""An item of history/price."""
-
-SPREAD_RECORD = _record(
-    "ts", ts=_SECONDS, buy_price=_QUOTE, sell_price=_QUOTE, spread_pct=_SPREAD_PCT
-)
-"""An item of history/spread."""
-
-SYMBOL_RECORD = _record(
-    "symbol",
-    symbol=_TEXT,
-    base=_TEXT,
-    quote=_TEXT,
-    venues=RecordField("array"),
-    updated_at=_SECONDS,
-)
-"""An item of symbols/search."""
-
-FUNDING_RECORD = _record(
-    "ts",
-    ts=_SECONDS,
-    buy_rate=replace(_RATE, nullable=True),
-    sell_rate=replace(_RATE, nullable=True),
-    buy_interval_hours=replace(_HOURS, nullable=True),
-    sell_interval_hours=replace(_HOURS, nullable=True),
-    differential_pct_8h=RecordField(
-        "number",
-        "percent_per_8h",
-        nullable=True,
-        sign="Positive where the sell leg's rate in force is above the buy leg's, each brought "
-        "to 8 h.",
-        positive_means=_EARNS,
-    ),
-)
-"""An item of history/funding."""
-
-SPREAD_DASHBOARD_RECORD = _record(
-    "symbol buy_exchange buy_market sell_exchange sell_market",
-    symbol=_TEXT,
-    spread_type=_TEXT,
-    buy_exchange=_TEXT,
-    buy_market=_TEXT,
-    buy_price=_QUOTE,
-    sell_exchange=_TEXT,
-    sell_market=_TEXT,
-    sell_price=_QUOTE,
-    spread_pct=_SPREAD_PCT,
-    opened_at=replace(_SECONDS, nullable=True),
-)
-"""An item of dashboards/spread."""
-
-FUNDING_OVERVIEW_RECORD = _record(
-    "symbol exchange market",
-    symbol=_TEXT,
-    exchange=_TEXT,
-    market=_TEXT,
-    rate=_RATE,
-    interval_hours=_HOURS,
-    next_funding_time=_SECONDS,
-)
-"""An item of dashboards/funding-overview."""
-
-ACTIVITY_RECORD = _record(
-    "window_s", window_s=_SECONDS, spread=_COUNT, splash=_COUNT, funding=_COUNT
-)
-"""An item of event-activity's windows."""
 
 
 Q = TypeVar("Q", bound=msgspec.Struct)

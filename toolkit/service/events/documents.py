@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from functools import cache
-from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -164,13 +163,11 @@ class FundingDocument(_Document, frozen=True, kw_only=True):
 Document = SpreadDocument | SplashDocument | FundingDocument
 """A document of any family."""
 
-_DOCUMENTS: Mapping[EventFamily, type[Document]] = MappingProxyType(
-    {
-        EventFamily.SPREAD: SpreadDocument,
-        EventFamily.SPLASH: SplashDocument,
-        EventFamily.FUNDING: FundingDocument,
-    }
-)
+_DOCUMENTS: Mapping[EventFamily, type[Document]] = {
+    EventFamily.SPREAD: SpreadDocument,
+    EventFamily.SPLASH: SplashDocument,
+    EventFamily.FUNDING: FundingDocument,
+}
 
 
 @cache

@@ -29,8 +29,8 @@ from toolkit.errors import InputError
 from toolkit.market import EventFamily, Plan
 from toolkit.service.accounts import Owner
 from toolkit.service.api.calls import Service
-from toolkit.service.api.feed import LOOK_S, fresh_documents
 from toolkit.service.market.source import WALL_CLOCK
+from toolkit.service.transports.sockets import LOOK_S, fresh_documents
 from toolkit.serving import in_worker
 
 _LONGEST_URL = 2048

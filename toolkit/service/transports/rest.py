@@ -20,7 +20,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from toolkit.market import Plan
 from toolkit.service.accounts import Policy
 from toolkit.service.api.calls import Service
-from toolkit.service.api.feed import Feed
 from toolkit.service.api.registry import TOOLS, VERSION, answer
 from toolkit.service.api.tools import Tool, body_schema
 from toolkit.service.market.source import Clock
@@ -28,7 +27,7 @@ from toolkit.service.problems import Problems, problem_response
 from toolkit.service.transports.access import Access, Capacity, Gate, owner_of_scope, with_headers
 from toolkit.service.transports.mcp import PATH as MCP_PATH
 from toolkit.service.transports.mcp import Mcp, RpcProblems
-from toolkit.service.transports.sockets import socket_routes
+from toolkit.service.transports.sockets import Feed, socket_routes
 from toolkit.service.transports.webhooks import Webhooks
 from toolkit.serving import in_worker
 

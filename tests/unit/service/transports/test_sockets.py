@@ -16,9 +16,8 @@ from toolkit.market import EventFamily, Plan, Trajectory
 from toolkit.service import Config, Owner, Simulated, SpedClock, running
 from toolkit.service.accounts import DEMO_OWNERS
 from toolkit.service.api.calls import Pages
-from toolkit.service.api.feed import KEPT_MESSAGES, Listener
 from toolkit.service.events.archive import EventArchive
-from toolkit.service.transports.sockets import MOST_SUBSCRIPTIONS, STREAMS
+from toolkit.service.transports.sockets import KEPT_MESSAGES, MOST_SUBSCRIPTIONS, STREAMS, Listener
 
 from .sockets import ask, close_code, heard, opened
 
