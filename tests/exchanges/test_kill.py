@@ -28,7 +28,7 @@ from toolkit.loader.follow.sweep import Since
 from toolkit.market import EventFamily, EventLog, Trajectory
 from toolkit.service.events.archive import EventArchive
 from toolkit.service.market.exchanges.archive import Archive, Exchanges
-from toolkit.service.market.trajectory_rows import series
+from toolkit.service.market.source import series
 from toolkit.store import Store
 from toolkit.store.file.maintenance import verify
 from toolkit.wire.socket_steps import ReconnectPolicy

@@ -11,8 +11,7 @@ import polars as pl
 
 from toolkit.market import Family, Trajectory
 from toolkit.service.market.simulator import Simulated
-from toolkit.service.market.source import Clock
-from toolkit.service.market.trajectory_rows import series
+from toolkit.service.market.source import Clock, series
 
 SEED = 84
 NOW = 1_794_268_800

@@ -196,13 +196,6 @@ def test_event_documents_carry_another_schema_id_and_other_names_and_pages_are_c
     assert "size" in schema["properties"]
 
 
-@pytest.mark.parametrize("kind", ["400", "401", "402", "403", "404", "429", "500", "502", "503"])
-def test_a_status_befalls_the_routes_named_and_no_others(switched, kind: str) -> None:
-    client = switched(accidents=[{"kind": kind, "routes": ["history/price"]}])
-    assert client.get(PRICE, params=ALPHA).status_code == int(kind)
-    assert client.get("/api/v1/data/schemas").status_code == 200
-
-
 @pytest.mark.parametrize(
     ("form", "header"),
     [("seconds", "7"), ("date", "Tue, 14 Nov 2023 22:20:07 GMT"), ("none", None)],
@@ -217,24 +210,6 @@ def test_an_accident_befalls_each_nth_answer_and_only_so_many_times(switched) ->
     client = switched(accidents=[{"kind": "503", "every": 2, "times": 2}])
     statuses = [client.get(PRICE, params=ALPHA).status_code for _ in range(8)]
     assert statuses == [200, 503, 200, 503, 200, 200, 200, 200]
-
-
-def test_a_reset_cuts_the_connection_inside_the_body(switched) -> None:
-    with pytest.raises(httpx.RemoteProtocolError):
-        switched(accidents=[{"kind": "reset"}]).get(PRICE, params=ALPHA)
-
-
-def test_a_truncated_body_is_half_of_it_as_if_it_were_all_and_a_slow_one_whole(switched) -> None:
-    whole = switched().get(PRICE, params=ALPHA).content
-    half = switched(accidents=[{"kind": "truncated"}]).get(PRICE, params=ALPHA)
-    assert (half.status_code, half.content) == (200, whole[: len(whole) // 2])
-    slow = switched(accidents=[{"kind": "slow", "slow_s": 0.01}])
-    assert slow.get(PRICE, params=ALPHA).content == whole
-
-
-def test_a_web_page_comes_with_status_200(switched) -> None:
-    answer = switched(accidents=[{"kind": "html"}]).get(PRICE, params=ALPHA)
-    assert (answer.status_code, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")
 
 
 def test_the_control_route_refuses_unknown_switches_and_changes_nothing(switched, controlled):

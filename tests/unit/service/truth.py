@@ -9,9 +9,17 @@ import numpy as np
 from toolkit.errors import UnknownTrajectoryError
 from toolkit.market import Leg
 from toolkit.service.market.simulator import LegFunding
-from toolkit.service.market.simulator.catalogue import MARKETS, Deviation, Markets, SimulatedLeg
+from toolkit.service.market.simulator.catalogue import (
+    MARKETS,
+    Deviation,
+    LegSchedule,
+    Markets,
+    Pulse,
+    Schedule,
+    SimulatedLeg,
+    TimeSpan,
+)
 from toolkit.service.market.simulator.processes import DAY_S
-from toolkit.service.market.simulator.schedule import LegSchedule, Pulse, Schedule, TimeSpan
 
 __all__ = ["Shock", "SpreadTruth", "Truth", "beyond"]
 

@@ -12,8 +12,14 @@ from msgspec import UNSET
 from toolkit.market import Family, Leg, Market, Symbol, Trajectory
 from toolkit.service.api.calls import Call
 from toolkit.service.api.tools import PriceQuery, SearchQuery, SpreadQuery
-from toolkit.service.market.source import LostRows, MarketSource, RowKind, before_all
-from toolkit.service.market.trajectory_rows import RATE_LOOK_BACK_S, RATE_VALID_INTERVALS
+from toolkit.service.market.source import (
+    RATE_LOOK_BACK_S,
+    RATE_VALID_INTERVALS,
+    LostRows,
+    MarketSource,
+    RowKind,
+    before_all,
+)
 from toolkit.service.problems import bad_request
 
 _STALE_S, _STALE_BARS = 600, 3

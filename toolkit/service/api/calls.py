@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from toolkit.market import Trajectory
 from toolkit.service.accounts import Owner, Policy, Quotas, Sessions
 from toolkit.service.events.archive import EventArchive
-from toolkit.service.market.source import WALL_CLOCK, Clock, MarketSource
-from toolkit.service.market.trajectory_rows import Column, series
+from toolkit.service.market.source import WALL_CLOCK, Clock, Column, MarketSource, series
 
 _BLOCKS_KEPT = 64
 

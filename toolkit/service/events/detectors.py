@@ -50,13 +50,14 @@ from toolkit.service.events.lives import (
     spans,
 )
 from toolkit.service.market.source import (
+    RATE_LOOK_BACK_S,
     MarketSource,
     Pump,
     RecordsPumps,
     SettledRates,
     SettlementSeries,
+    in_force,
 )
-from toolkit.service.market.trajectory_rows import RATE_LOOK_BACK_S, in_force
 
 
 def funding_lives(

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl
 
-from starlette.datastructures import MutableHeaders
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolkit.errors import InputError
@@ -116,16 +116,13 @@ def owner_of_scope(scope: Scope) -> Owner:
 
 def key_of_scope(scope: Scope) -> str:
     """Return the key that a request came with, "" if it has none."""
-    sent: dict[bytes, list[str]] = {b"authorization": [], b"apikey": []}
-    for name, value in scope["headers"]:
-        if name in sent:
-            sent[name].append(value.decode("latin-1").strip())
-    if any(len(values) > 1 for values in sent.values()):
+    headers = Headers(scope=scope)
+    if any(len(headers.getlist(name)) > 1 for name in ("authorization", "apikey")):
         raise _unauthorized("A key header was sent twice.", error="invalid_token")
-    if sent[b"authorization"]:
-        scheme, _, key = sent[b"authorization"][0].partition(" ")
+    if "authorization" in headers:
+        scheme, _, key = headers["authorization"].strip().partition(" ")
         return key.strip() if scheme.lower() == "bearer" else ""
-    return sent[b"apikey"][0] if sent[b"apikey"] else ""
+    return headers.get("apikey", "").strip()
 
 
 class Access:

@@ -203,22 +203,18 @@ def socket_routes(service: Service, tools: Sequence[Tool[Any]], feed: Feed) -> l
     return [WebSocketRoute(path, serve) for path in (_MARKET, *STREAMS)]
 
 
+@dataclass(eq=False, slots=True)
 class _SocketSession:
     """One socket: sends its listener's messages, and answers its requests in order."""
 
-    def __init__(
-        self,
-        websocket: WebSocket,
-        service: Service,
-        tools: Mapping[str, Tool[Any]],
-        listener: Listener,
-    ) -> None:
-        self._websocket, self._listener = websocket, listener
-        self._service, self._tools = service, tools
+    websocket: WebSocket
+    service: Service
+    tools: Mapping[str, Tool[Any]]
+    listener: Listener
 
     async def serve(self) -> None:
         """Serve until either side ends it. A close by this side has a code for the reason."""
-        parts = self._read(), self._write(), self._listener.ended.wait()
+        parts = self._read(), self._write(), self.listener.ended.wait()
         tasks: list[asyncio.Future[Any]] = [asyncio.ensure_future(part) for part in parts]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -234,27 +230,27 @@ class _SocketSession:
             await self._close()
 
     async def _close(self) -> None:
-        listener = self._listener
+        listener = self.listener
         code = _TOO_SLOW if listener.too_slow else _POLICY if listener.revoked else _FAILED
         try:
             # A reader that reads nothing does not read this either: the connection is cut.
-            await asyncio.wait_for(self._websocket.close(code), _GOODBYE_S)
+            await asyncio.wait_for(self.websocket.close(code), _GOODBYE_S)
         except (TimeoutError, WebSocketDisconnect):
             return
 
     async def _write(self) -> None:
         while True:
-            message = await self._listener.waiting.get()
-            await self._websocket.send_text(message.decode())
+            message = await self.listener.waiting.get()
+            await self.websocket.send_text(message.decode())
 
     async def _read(self) -> None:
         while True:
-            message = await self._websocket.receive()
+            message = await self.websocket.receive()
             if message["type"] == "websocket.disconnect":
                 raise WebSocketDisconnect(message["code"])
-            if not self._listener.families:
+            if not self.listener.families:
                 said = message.get("text") or message.get("bytes") or b""
-                await self._listener.waiting.put(await self._answer(said))
+                await self.listener.waiting.put(await self._answer(said))
 
     async def _answer(self, said: str | bytes) -> bytes:
         identity: object = None
@@ -264,10 +260,10 @@ class _SocketSession:
             action = asked.pop("action", None)
             if action in ("subscribe", "unsubscribe"):
                 return self._subscribed(str(action), identity, asked)
-            if action not in self._tools:
-                names = ", ".join(["subscribe", "unsubscribe", *self._tools])
+            if action not in self.tools:
+                names = ", ".join(["subscribe", "unsubscribe", *self.tools])
                 raise bad_request([("action", f"{action!r:.80} is not allowed; allowed: {names}")])
-            return await self._history(self._tools[str(action)], identity, _query(asked))
+            return await self._history(self.tools[str(action)], identity, _query(asked))
         except Problem as problem:
             wait_s = (problem.headers or {}).get("Retry-After")
             asked = {} if wait_s is None else {"retry_after_s": int(wait_s)}
@@ -278,7 +274,7 @@ class _SocketSession:
         self, tool: Tool[Any], identity: object, query: Sequence[tuple[str, str]]
     ) -> bytes:
         """Return the REST body with the caller's id. It counts towards the quota."""
-        service, owner = self._service, self._listener.owner
+        service, owner = self.service, self.listener.owner
         quota = service.policy.terms(owner.plan).quota
         service.quotas.spend(owner.name, quota, policy=owner.plan)
         body = await in_worker(answer, service, tool, owner, query)
@@ -288,7 +284,7 @@ class _SocketSession:
         """Confirm a subscription or its end. What REST would refuse is refused here."""
         if not isinstance(identity, str | int):
             raise bad_request([("id", "is missing; send a text or a number of your own")])
-        subscriptions = self._listener.subscriptions
+        subscriptions = self.listener.subscriptions
         if action == "unsubscribe":
             if subscriptions.pop(identity, None) is None:
                 raise bad_request([("id", f"{identity!r:.80} is not subscribed")])
@@ -302,8 +298,8 @@ class _SocketSession:
         family, fields = Family(channel), dict(_query(asked))
         # A page that ends at 0 is empty, and is refused for the same reasons as a subscription.
         probe = {**fields, "limit": "1", "end_time": "0"}
-        tool = self._tools[f"history/{family}"]
-        answer(self._service, tool, self._listener.owner, [*probe.items()])
+        tool = self.tools[f"history/{family}"]
+        answer(self.service, tool, self.listener.owner, [*probe.items()])
         subscriptions[identity] = _trajectory(family, fields)
         return msgspec.json.encode({"type": "subscribed", "id": identity})
 

@@ -14,18 +14,18 @@ from toolkit.service import Clock, Config, Replay, Simulated, running
 from toolkit.service.api.bodies import last_prices, rate_in_force, tracked_spreads
 from toolkit.service.events.archive import EventArchive
 
+from ..transports.sockets import PAIR, PRICE
+
 DAY_S = 86_400
 NOW = DAY_S * 20_786 + 43_207
-LEGS = {"buy_exchange": "AURORA", "buy_market": "spot", "sell_exchange": "BOREAS"}
-LEGS |= {"symbol": "BTC_USDT", "sell_market": "futures"}
 ROUTES: dict[str, dict[str, str]] = {
     "dashboards/spread": {},
     "dashboards/funding-overview": {},
     "event-activity": {},
     "symbols/search": {},
-    "history/price": {"symbol": "BTC_USDT", "exchange": "AURORA", "market": "spot"},
-    "history/spread": LEGS,
-    "history/funding": LEGS,
+    "history/price": PRICE,
+    "history/spread": PAIR,
+    "history/funding": PAIR,
 }
 
 

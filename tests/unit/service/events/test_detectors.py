@@ -17,7 +17,7 @@ from toolkit.service.events.documents import (
 )
 from toolkit.service.events.lives import DEFAULT, Life
 from toolkit.service.market.simulator import Simulated
-from toolkit.service.market.trajectory_rows import series
+from toolkit.service.market.source import series
 
 from ..truth import Truth
 

@@ -22,7 +22,7 @@ from toolkit.market import EventFamily, Leg
 from toolkit.service.events.archive import EventArchive
 from toolkit.service.events.lives import DEFAULT
 from toolkit.service.market.simulator import Simulated
-from toolkit.service.market.simulator.schedule import Pulse
+from toolkit.service.market.simulator.catalogue import Pulse
 from toolkit.statistics.events import lifecycles
 from toolkit.tables import EVENT
 from toolkit.wire.event_log import read_document

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from toolkit.market import Family, Leg, Trajectory
 from toolkit.service import Simulated
-from toolkit.service.market.source import SettledRates
-from toolkit.service.market.trajectory_rows import Unfunded, in_force, series
+from toolkit.service.market.source import SettledRates, Unfunded, in_force, series
 
 HOUR_S = 3_600
 NOW = 1_795_046_400

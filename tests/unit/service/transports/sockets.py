@@ -11,6 +11,10 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
 PATIENCE_S = 60
+PRICE = {"symbol": "BTC_USDT", "exchange": "AURORA", "market": "spot"}
+PAIR = {"symbol": "BTC_USDT", "buy_exchange": "AURORA", "buy_market": "spot"}
+PAIR |= {"sell_exchange": "DRACO", "sell_market": "futures"}
+"""Queries of the simulated market."""
 
 
 @contextlib.contextmanager

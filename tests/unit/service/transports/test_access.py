@@ -20,6 +20,8 @@ from toolkit.service.api.registry import TOOLS
 from toolkit.service.transports.access import KEY_PARAMETERS
 from toolkit.service.transports.rest import application
 
+from .sockets import PAIR, PRICE
+
 ROUTE = "/api/v1/data/symbols/search"
 CHALLENGE = 'Bearer realm="machine-rail"'
 INVALID = f'{CHALLENGE}, error="invalid_token"'
@@ -165,17 +167,9 @@ def test_an_upgrade_with_a_good_key_passes_the_key_check(replay, header) -> None
 
 
 NOW = 1_795_953_607
-LEG = {"symbol": "BTC_USDT", "exchange": "AURORA", "market": "spot"}
-PAIR = {
-    "symbol": "BTC_USDT",
-    "buy_exchange": "AURORA",
-    "buy_market": "spot",
-    "sell_exchange": "BOREAS",
-    "sell_market": "futures",
-}
 WINDOW = {"start_time": NOW - 86_400, "end_time": NOW}
 GIVEN: dict[str, dict[str, Any]] = {
-    "history/price": LEG,
+    "history/price": PRICE,
     "history/spread": PAIR,
     "history/funding": PAIR,
     **{f"history/{family}-events": WINDOW for family in ("spread", "splash", "funding")},

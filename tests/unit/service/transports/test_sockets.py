@@ -19,19 +19,11 @@ from toolkit.service.api.calls import Pages
 from toolkit.service.events.archive import EventArchive
 from toolkit.service.transports.sockets import KEPT_MESSAGES, MOST_SUBSCRIPTIONS, STREAMS, Listener
 
-from .sockets import ask, close_code, heard, opened
+from .sockets import PAIR, PRICE, ask, close_code, heard, opened
 
 MARKET = "/api/v1/data/ws"
 SPREADS, SPLASHES = "/api/v1/spreadbot/ws", "/api/v1/xbot/ws"
 START = 1_795_046_400
-PRICE = {"symbol": "BTC_USDT", "exchange": "AURORA", "market": "spot"}
-PAIR = {
-    "symbol": "BTC_USDT",
-    "buy_exchange": "AURORA",
-    "buy_market": "spot",
-    "sell_exchange": "DRACO",
-    "sell_market": "futures",
-}
 SOURCE = Simulated(7)
 
 

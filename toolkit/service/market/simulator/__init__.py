@@ -1,6 +1,6 @@
 """A simulated market: prices, spreads and funding as a pure function of (seed, time).
 
-`processes` (random numbers and paths) -> the `schedule` of what is planted over the `catalogue` ->
+`processes` (random numbers and paths) -> the `catalogue` and what is planted over it ->
 `Simulated`, which makes prices and funding. The source's id names seed, catalogue and generator
 version.
 """
@@ -24,8 +24,13 @@ from toolkit.service.market.simulator.catalogue import (
     SLOW_HALF_LIFE_S,
     Asset,
     Deviation,
+    LegSchedule,
     Markets,
+    Pulse,
+    Schedule,
     SimulatedLeg,
+    Slots,
+    planted_bps,
 )
 from toolkit.service.market.simulator.processes import (
     DAY_S,
@@ -43,13 +48,6 @@ from toolkit.service.market.simulator.processes import (
     day_of,
     minute_ends,
     weekday,
-)
-from toolkit.service.market.simulator.schedule import (
-    LegSchedule,
-    Pulse,
-    Schedule,
-    Slots,
-    planted_bps,
 )
 from toolkit.service.market.source import Bars, Kind, SettledRates, Whole
 

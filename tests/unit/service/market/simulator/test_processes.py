@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from toolkit.errors import InputError
+from toolkit.service.market.simulator.catalogue import Pulse, Slots, TimeSpan, planted_bps
 from toolkit.service.market.simulator.processes import (
     Diffusion,
     Midnights,
@@ -16,7 +17,6 @@ from toolkit.service.market.simulator.processes import (
     brownian_bridge,
     reverting_bridge,
 )
-from toolkit.service.market.simulator.schedule import Pulse, Slots, TimeSpan, planted_bps
 
 from ...truth import beyond
 
