@@ -66,10 +66,7 @@ _ZONES = "UTC or an IANA name such as Europe/London"
 
 
 def checked_options(method: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
-    """Make a method refuse an unknown option and name the nearest one.
-
-    A frame that it returns is remembered. The attribute ``options`` has the names.
-    """
+    """Make a method refuse an unknown option, and remember the call that made its result."""
     signature = inspect.signature(method)
     names = list(signature.parameters)[1:]
 
@@ -315,7 +312,9 @@ def bound_to(family: Family) -> list[Analysis]:
 def signature_of(analysis: Analysis) -> inspect.Signature:
     """Return the signature of an analysis' method, required parameters first."""
     own = analysis.written()
-    taken = [inspect.Parameter("self", _EITHER), *_frames(own)]
+    frames = [each for place, each in enumerate(own.values()) if place and each.name in _FRAMES]
+    taken = [each.replace(kind=_EITHER, annotation="Frame") for each in frames]
+    taken.insert(0, inspect.Parameter("self", _EITHER))
     optional: list[inspect.Parameter] = []
     for each in analysis.parameters:
         given = own[each.name]
@@ -338,12 +337,6 @@ def signature_of(analysis: Analysis) -> inspect.Signature:
         optional += costs
     taken.sort(key=lambda each: each.default is not each.empty)
     return inspect.Signature([*taken, *optional], return_annotation="Result")
-
-
-def _frames(own: Mapping[str, inspect.Parameter]) -> Iterator[inspect.Parameter]:
-    for place, (name, each) in enumerate(own.items()):
-        if place and name in _FRAMES:
-            yield each.replace(kind=_EITHER, annotation="Frame")
 
 
 def _method(series: type[Series], analysis: Analysis) -> Callable[..., Result]:

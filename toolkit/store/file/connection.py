@@ -228,10 +228,7 @@ class _File:
                 wait_s = min(wait_s * 1.6, _LONGEST_WAIT_S)
 
     def _is_free(self, thread: int, writable: bool) -> bool:
-        """Return whether it is this thread's turn.
-
-        A writer waits for readers to leave. New readers let a waiting writer go first.
-        """
+        """Return whether it is this thread's turn. New readers let a waiting writer go first."""
         if self._connection is None:
             return time.monotonic() >= self._rests_until
         if self._uses[thread]:

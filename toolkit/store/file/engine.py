@@ -180,10 +180,7 @@ def real_path(path: Path) -> Path:
 
 
 def copy_draft(path: Path) -> Path:
-    """Return the only other file that a writing connection may write: the draft of a copy.
-
-    Its folder is for this user alone.
-    """
+    """Return the only other file that a writing connection may write: the draft of a copy."""
     return draft_folder(path, "copy") / DRAFT
 
 
@@ -303,10 +300,7 @@ def _number(path: Path) -> int | None:
 
 
 def put_away(path: Path, engine: duckdb.DuckDBPyConnection, *, sound: bool) -> None:
-    """Keep an engine that has let go of its file, and close the one idle for longest.
-
-    One that failed is closed.
-    """
+    """Keep a sound engine that has let go of its file, and close the one idle for longest."""
     if not sound:
         engine.close()
         return

@@ -185,10 +185,7 @@ def service_now(
 
 
 def _moments(catalogue: pl.DataFrame, loads: pl.DataFrame) -> pl.DataFrame:
-    """Return the local clock (at) and the service's (served_at) at its answers, in order.
-
-    Without an answer these are the starts of loads.
-    """
+    """Return the local clock (at) and the service's (served_at) at its answers, else at loads."""
     found = _answered(catalogue, "asked_at")
     return found if found.height else _answered(loads, "started_at")
 

@@ -68,10 +68,7 @@ def add_counts(connection: duckdb.DuckDBPyConnection, counted: pl.DataFrame) -> 
 
 
 def note_lateness(connection: duckdb.DuckDBPyConnection, rows: pl.DataFrame) -> None:
-    """Record how late fresh rows came for a time that was answered for already.
-
-    ``rows`` has stream_id, ts and revision. What the service called lost is not late.
-    """
+    """Record how late fresh rows came for a time that was answered for, but not called lost."""
     run_with(
         connection,
         "UPDATE stream SET late_s = greatest(late_s, l.late) FROM ("

@@ -10,6 +10,7 @@ import os
 import re
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
 
@@ -141,7 +142,8 @@ class Bucket:
             import obstore  # noqa: PLC0415 - an extra
             import obstore.store  # noqa: PLC0415 - an extra
         self.name = address
-        self._failures = (obstore.exceptions.BaseError, OSError, ValueError)
+        failures = (obstore.exceptions.BaseError, OSError, ValueError)
+        self._told = partial(_failures, address, failures=failures)
         self._calls = obstore
         options: dict[str, Any] = {"mkdir": True} if address.startswith("file:") else {}
         with self._told():
@@ -188,9 +190,6 @@ class Bucket:
             except (errors.AlreadyExistsError, errors.PreconditionError):
                 return False
         return True
-
-    def _told(self, name: str = "") -> contextlib.AbstractContextManager[None]:
-        return _failures(self.name, name, self._failures)
 
 
 Destination = Folder | Bucket

@@ -245,10 +245,7 @@ def encoded(rows: pl.DataFrame) -> bytes:
 def decoded(
     table: Table, file: PublishedFile, content: bytes, numbers: dict[str, int]
 ) -> pl.DataFrame:
-    """Return the rows of a file as the store has them. Raises `ValueError` for other rows.
-
-    ``numbers`` are those of the streams, by key.
-    """
+    """Return a file's rows, with the ``numbers`` of streams. Raises `ValueError` for other rows."""
     rows = pl.read_parquet(io.BytesIO(content))
     owner = owner_column(table)
     if owner is not None:

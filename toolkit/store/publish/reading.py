@@ -12,6 +12,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -273,12 +274,9 @@ class PublishedRows:
             if files[key]
         ]
         at_most = GROUP_ROWS[kind] if rows is None else rows
-        parts = tuple(
-            PublishedPart(name, kind, window, group) for group in _grouped(streams, at_most)
-        )
-        return cls(
-            f"{name}/{pinned_name(found)}", parts or (PublishedPart(name, kind, window, ()),)
-        )
+        part = partial(PublishedPart, name, kind, window)
+        parts = tuple(map(part, _grouped(streams, at_most)))
+        return cls(f"{name}/{pinned_name(found)}", parts or (part(()),))
 
 
 def _grouped(streams: Iterable[Named], rows: int) -> Iterator[tuple[Named, ...]]:

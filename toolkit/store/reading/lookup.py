@@ -108,10 +108,7 @@ def sync_advice(store: StoreFile, *words: str, does: str = "loads it") -> str:
 
 
 def soonest_losses(ledger: Mapping[Stream, Ledger], within_s: int) -> dict[Stream, int]:
-    """Return the streams of which the archive drops something not held, and how soon (s).
-
-    It is what was asked for and not answered, and leaves the archive within ``within_s``.
-    """
+    """Return how soon (s, by stream) the archive drops what was asked for and not answered."""
     found: dict[Stream, int] = {}
     for stream, known in ledger.items():
         edge = known.edge

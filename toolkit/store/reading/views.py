@@ -95,13 +95,11 @@ def _spreads(table: Table) -> str:
     )
 
 
-_SPREAD = tuple(
-    Field(name, kind, unit, meaning, nullable=True)
-    for name, kind, unit, meaning in (
-        ("spread_log_bps", "DOUBLE", "bps", "1e4 ln(sell_price / buy_price)"),
-        ("spread_bps", "DOUBLE", "bps", "1e4 (sell_price / buy_price - 1)"),
-        ("spread_basis", "VARCHAR", "", "legs, or service: from spread_pct, where a price is null"),
-    )
+_BY = "legs, or service: from spread_pct, where a price is null"
+_SPREAD = (
+    Field("spread_log_bps", "DOUBLE", "bps", "1e4 ln(sell_price / buy_price)", nullable=True),
+    Field("spread_bps", "DOUBLE", "bps", "1e4 (sell_price / buy_price - 1)", nullable=True),
+    Field("spread_basis", "VARCHAR", "", _BY, nullable=True),
 )
 
 

@@ -32,10 +32,7 @@ _TEXT_AT = 1  # Windows locks the first byte, and lets nobody read it meanwhile
 
 
 class RunningFollow(NamedTuple):
-    """A running follow: its process, and when it last evaluated the rules (Unix s, local).
-
-    ``evaluated_at`` is None before the first evaluation.
-    """
+    """A running follow: its process, and when it last evaluated the rules (Unix s), if ever."""
 
     pid: int
     evaluated_at: float | None

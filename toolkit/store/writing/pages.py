@@ -66,10 +66,7 @@ class KeptPage:
 
 @dataclass(frozen=True, slots=True)
 class KeptRecord:
-    """The packed pages of one commit, with its load and `/schemas` document, None without one.
-
-    ``committed_at`` is the local clock at the commit (s).
-    """
+    """The packed pages of one commit (s, local clock), with its load and `/schemas` document."""
 
     load_id: int
     committed_at: int

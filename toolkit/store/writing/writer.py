@@ -144,10 +144,7 @@ def _in_archive(
 def _missing(
     connection: duckdb.DuckDBPyConnection, stream: Stream, answer: Answered
 ) -> list[Interval]:
-    """Return the parts of an answer of which something came that the store does not hold.
-
-    Each is asked for again by itself. Very many become one.
-    """
+    """Return the parts of an answer that brought what is not stored, very many of them as one."""
     parts = union(answer.missing)
     if answer.archived is not None and isinstance(stream, EventLog):
         found = run_with(
