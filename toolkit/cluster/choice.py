@@ -175,7 +175,9 @@ class KeptResults:
                 f"the folder {folder} for results cannot be made: {error.strerror}",
                 path=str(folder),
             ) from None
-        self._forget()
+        for held in folder.iterdir():  # unused for a month, and what killed processes left
+            if time.time() - held.stat().st_mtime > _UNUSED_S:
+                shutil.rmtree(held, ignore_errors=True)
 
     def get(self, key: str) -> list[pl.DataFrame] | None:
         """Return a result, None where it is not kept."""
@@ -202,12 +204,6 @@ class KeptResults:
                 ) from None
         finally:
             shutil.rmtree(draft, ignore_errors=True)
-
-    def _forget(self) -> None:
-        """Remove what was not used in a month, and what killed processes left."""
-        for held in self._folder.iterdir():
-            if time.time() - held.stat().st_mtime > _UNUSED_S:
-                shutil.rmtree(held, ignore_errors=True)
 
 
 _THREADS = "POLARS_MAX_THREADS"

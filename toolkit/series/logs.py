@@ -186,11 +186,8 @@ class EventSeries(EventAnalyses):
         """Compute an analysis. ``fees`` default to the workspace's."""
         if "fees" in asked:
             asked["fees"] = self.origin.fees if asked["fees"] is None else asked["fees"]
-        return self._events.answer(analysis, **asked)
-
-    @property
-    def _events(self) -> HeldEvents:
-        return HeldEvents(self.window, self.rows, self.logs, self.held, self.stream.family)
+        held = HeldEvents(self.window, self.rows, self.logs, self.held, self.stream.family)
+        return held.answer(analysis, **asked)
 
     @checked_options
     def plot(

@@ -226,7 +226,12 @@ def own_series(
     values = [number(rows[each], decimal) for each in numbers]
     us = moments(rows["ts"], [unit] if unit else known.units, timezone, format)
     rows = rows.with_columns(us.alias("ts"), *values).sort("ts", maintain_order=True)
-    rows, notes = _distinct(rows)
+    given = rows.height
+    rows = rows.unique(maintain_order=True)
+    notes = []
+    if left_out := given - rows.height:
+        verb = "repeats" if left_out == 1 else "repeat"
+        notes.append(f"{counted(left_out, 'row')} left out that {verb} another")
     if step_s is not None:
         whole_number("step_s", step_s, 1, "seconds")
     step = commonest_step(rows["ts"]) if step_s is None else step_s
@@ -304,13 +309,6 @@ def _starts(
     if stamped == "end":
         raise InputError("stamped", stamped, "start: a settlement is a moment, and no bar")
     return (us + 500_000) // 10**6, []
-
-
-def _distinct(rows: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
-    found = rows.unique(maintain_order=True)
-    left_out = rows.height - found.height
-    verb = "repeats" if left_out == 1 else "repeat"
-    return found, [f"{counted(left_out, 'row')} left out that {verb} another"] if left_out else []
 
 
 def _one_a_second(rows: pl.DataFrame, shared: Shared | None) -> tuple[pl.DataFrame, list[str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self, cast, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast, overload
 
 import polars as pl
 
@@ -47,6 +47,8 @@ class TrajectorySeries(Series):
     """
 
     stream: Trajectory | SnapshotTrajectory | Pair
+    _column: ClassVar[str | None] = None
+    """The column by which a row counts as observed."""
 
     @property
     def trajectory(self) -> Trajectory | SnapshotTrajectory | Pair:
@@ -104,11 +106,6 @@ class TrajectorySeries(Series):
     def _quantiles(self, names: str) -> pl.DataFrame:
         figures: pl.DataFrame = cast("Any", self).summary()
         return figures.select("trajectory", "n", "coverage", pl.col(names), "quantiles_reason")
-
-    @property
-    def _column(self) -> str | None:
-        """The column by which a row counts as observed."""
-        return None
 
     @checked_options
     def plot_coverage(self, *, timezone: str = "UTC", theme: str | None = None) -> Figure:
@@ -197,9 +194,7 @@ class SpreadSeries(BarTrajectorySeries, SpreadAnalyses):
     `toolkit.statistics.spread.with_spread`. A bar's prices are its close, and its ``ts`` its start.
     """
 
-    @property
-    def _column(self) -> str | None:
-        return "spread_log_bps"
+    _column = "spread_log_bps"
 
     @checked_options
     def quantiles(self) -> pl.DataFrame:
@@ -330,9 +325,7 @@ def _of_series(prices: Series) -> PairPrices:
 class PriceSeries(BarTrajectorySeries, PriceAnalyses):
     """Prices of one symbol on one leg. A bar's price is its close, and its ``ts`` its start."""
 
-    @property
-    def _column(self) -> str | None:
-        return "price"
+    _column = "price"
 
     @checked_options
     def plot(
@@ -370,9 +363,7 @@ class RateSeries(TrajectorySeries, RateAnalyses):
     it settles.
     """
 
-    @property
-    def _column(self) -> str | None:
-        return "funding_apr_pct"
+    _column = "funding_apr_pct"
 
     @checked_options
     def quantiles(self) -> pl.DataFrame:

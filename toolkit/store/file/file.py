@@ -79,15 +79,6 @@ def unreadable(connection: duckdb.DuckDBPyConnection, path: Path) -> dict[int, U
     return known[1]
 
 
-def hide_unreadable(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
-    """Put a view of the readable streams in the place of the table, where some cannot be read."""
-    if found := unreadable(connection, path):
-        connection.execute(
-            "CREATE OR REPLACE TEMP VIEW stream AS "
-            f"FROM {DATABASE}.main.stream WHERE stream_id NOT IN ({', '.join(map(str, found))})"
-        )
-
-
 def mark_doubled(
     connection: duckdb.DuckDBPyConnection, path: Path, key: str, count: int
 ) -> StoreError:
@@ -186,9 +177,13 @@ class StoreFile(Shown):
         with opened(self.path, writable=False, wait_s=self.wait_s) as connection:
             connection.execute("BEGIN READ ONLY")
             read_source(connection, self.path)
-            hide_unreadable(connection, self.path)
+            if found := unreadable(connection, self.path):  # a view takes the place of the table
+                connection.execute(
+                    "CREATE OR REPLACE TEMP VIEW stream AS FROM "
+                    f"{DATABASE}.main.stream WHERE stream_id NOT IN ({', '.join(map(str, found))})"
+                )
             if (at := self._then(as_of)) is not None:
-                show_as_known(connection, at, hidden=unreadable(connection, self.path))
+                show_as_known(connection, at, hidden=found)
             yield connection
 
     def _bring_up_to_date(self) -> None:

@@ -35,7 +35,6 @@ from toolkit.tables import (
     TABLES,
     TIE,
     CoverageState,
-    Table,
 )
 
 _ROWS_OF_A_PART = 122_880
@@ -181,13 +180,10 @@ def _copy(moment: StoreState, starts: Mapping[str, int], copy: duckdb.DuckDBPyCo
     for table in GROWING:
         start = starts.get(table.name, 0)
         if start < moment.ends[table.name]:
-            for part in moment.parts(table, start, unit=_unit(table)):
+            # by stream and month where rows are kept stream by stream
+            unit = "month" if row_order(table)[0] == owner_column(table) else "day"
+            for part in moment.parts(table, start, unit=unit):
                 append(copy, table, moment.rows(table, part, start))
-
-
-def _unit(table: Table) -> str:
-    """Return how to cut a table: by stream and month where its rows are kept stream by stream."""
-    return "month" if row_order(table)[0] == owner_column(table) else "day"
 
 
 def _check_same_file(store: Store, one: StoreState, other: StoreState) -> None:

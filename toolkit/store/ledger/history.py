@@ -210,7 +210,12 @@ def show_as_known(
     views["load"] = f"SELECT * REPLACE ({parts}) FROM {AS_NOW}load WHERE started_at <= {at}"  # noqa: S608 - ours
     views["delivery"] = f"SELECT * FROM {AS_NOW}delivery WHERE received_at <= {at}"  # noqa: S608 - ours
     views["stream"] = _known_streams(at, list(hidden))
-    views[COUNTED_STREAM] = _counted_streams(at, f"{prefix}stream")
+    held = held_counts(lambda table: f"(SELECT * FROM {AS_NOW}{table.name} WHERE {seen(at)})")  # noqa: S608 - ours
+    views[COUNTED_STREAM] = (
+        f"WITH held AS ({held}) SELECT s.stream_id, s.kind, s.key, "  # noqa: S608 - ours
+        "coalesce(h.rows, 0) AS rows, coalesce(h.revisions, 0) AS revisions, h.first_ts, "
+        f"h.last_ts FROM temp.main.{prefix}stream s LEFT JOIN held h ON s.key = h.key"
+    )
     for name, query in views.items():
         connection.execute(f"CREATE OR REPLACE TEMP VIEW {prefix}{name} AS {query}")
 
@@ -236,14 +241,4 @@ def _known_streams(as_of: int, hidden: Sequence[int]) -> str:
         f"FROM {AS_NOW}event WHERE {seen(as_of)} GROUP BY family) d ON d.key = s.key "
         f"WHERE (s.stream_id <= (SELECT max(highest) FROM ({highest})) OR d.key IS NOT NULL)"
         + (f" AND s.stream_id NOT IN ({', '.join(map(str, hidden))})" if hidden else "")
-    )
-
-
-def _counted_streams(as_of: int, streams: str) -> str:
-    """Return the query of the streams as of a time with counts, which reads all rows."""
-    held = held_counts(lambda table: f"(SELECT * FROM {AS_NOW}{table.name} WHERE {seen(as_of)})")  # noqa: S608 - ours
-    return (
-        f"WITH held AS ({held}) SELECT s.stream_id, s.kind, s.key, "  # noqa: S608 - ours
-        "coalesce(h.rows, 0) AS rows, coalesce(h.revisions, 0) AS revisions, h.first_ts, "
-        f"h.last_ts FROM temp.main.{streams} s LEFT JOIN held h ON s.key = h.key"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import duckdb
 import polars as pl
@@ -32,7 +32,12 @@ def insert_snapshots(
     """
     if not snapshots:
         return
-    revisions = _held_of_second(connection, {each.served_at for each, _ in snapshots})
+    counted = connection.execute(
+        "SELECT kind, served_at, count(*) FROM snapshot WHERE list_contains(?, served_at) "
+        "GROUP BY ALL",
+        [list({each.served_at for each, _ in snapshots})],
+    ).fetchall()
+    revisions = Counter({(kind, ts): int(count) for kind, ts, count in counted})
     documents: list[tuple[object, ...]] = []
     found: list[tuple[SnapshotRow, int, int, int]] = []
     for snapshot, load_id in snapshots:
@@ -65,18 +70,6 @@ def insert_snapshots(
             frame = pl.DataFrame(rows, schema=table.schema).sort("ts", "revision", "stream_id")
             append(connection, table, frame)
             add_counts(connection, count_rows(frame))
-
-
-def _held_of_second(
-    connection: duckdb.DuckDBPyConnection, times: Iterable[int]
-) -> Counter[tuple[str, int]]:
-    """Count the stored answers of each kind and second."""
-    counted = connection.execute(
-        "SELECT kind, served_at, count(*) FROM snapshot WHERE list_contains(?, served_at) "
-        "GROUP BY ALL",
-        [list(times)],
-    ).fetchall()
-    return Counter({(kind, ts): int(count) for kind, ts, count in counted})
 
 
 def read_snapshots(

@@ -142,8 +142,7 @@ class Batch:
         if tied:
             self.tied.setdefault(trajectory, set()).update(tied)
         told = lost_within(lost, [answered])
-        answer = Answered(answered, open_parts, missing=missing, lost=told)
-        self._answer(trajectory, answer, edge)
+        self._answer(trajectory, Answered(answered, open_parts, None, missing, told), edge)
 
     def add_documents(
         self,

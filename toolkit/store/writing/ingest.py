@@ -163,7 +163,8 @@ def insert_rows(
     table = SERIES[family]
     values = [c.name for c in table.values]
     rows = rows.select(*_KEY, *values).sort(_KEY, maintain_order=True)
-    single = _differ_in_key(rows)
+    # whether no two of the rows, which are sorted by their key, share it
+    single = bool(np.logical_or(*(np.diff(rows[name].to_numpy()) != 0 for name in _KEY)).all())
     distinct = rows if single else rows.unique(maintain_order=True)
     held = _held(connection, table, distinct)
     own, held = held.filter(load_id=load_id), held.drop(BROUGHT)
@@ -185,12 +186,6 @@ def insert_rows(
         twice += distinct.join(own, on=distinct.columns, how="semi", nulls_equal=True).height
     repeated = rows.height - fresh.height
     return Inserted(fresh.height - revised, revised, repeated, twice=min(twice, repeated))
-
-
-def _differ_in_key(rows: pl.DataFrame) -> bool:
-    """Check that no two of the rows, which are sorted by their key, share it."""
-    steps = [np.diff(rows[name].to_numpy()) != 0 for name in _KEY]
-    return bool(np.logical_or(*steps).all())
 
 
 def _held(connection: duckdb.DuckDBPyConnection, table: Table, rows: pl.DataFrame) -> pl.DataFrame:
