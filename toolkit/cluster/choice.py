@@ -56,7 +56,15 @@ def dask(where: Any, *, plain_text: bool) -> Iterator[Workers]:
         else:
             scheduler = where
             if where == "local":
-                scheduler = stack.enter_context(_local_cluster(distributed))
+                local = distributed.LocalCluster(
+                    n_workers=os.cpu_count(),
+                    threads_per_worker=1,
+                    host="127.0.0.1",
+                    dashboard_address="127.0.0.1:0",  # a free port: its own may be another's
+                    scheduler_kwargs={"dashboard": False},
+                    env={"POLARS_MAX_THREADS": "1"},
+                )
+                scheduler = stack.enter_context(local)
             else:
                 _check_private(where, plain_text=plain_text)
             try:
@@ -67,17 +75,6 @@ def dask(where: Any, *, plain_text: bool) -> Iterator[Workers]:
                 why = " ".join(str(error).split())
                 raise ClusterError(f"no scheduler answers at {where}: {why}") from None
         yield _Dask(distributed, client)
-
-
-def _local_cluster(distributed: Any) -> Any:
-    return distributed.LocalCluster(
-        n_workers=os.cpu_count(),
-        threads_per_worker=1,
-        host="127.0.0.1",
-        dashboard_address="127.0.0.1:0",  # a free port: its default may be another cluster's
-        scheduler_kwargs={"dashboard": False},
-        env={"POLARS_MAX_THREADS": "1"},
-    )
 
 
 def _check_private(address: str, *, plain_text: bool) -> None:

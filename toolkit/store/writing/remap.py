@@ -124,7 +124,13 @@ def _derived(
         changed += count(connection, f"({others})")
         connection.execute(f"DROP TABLE old_{table.name}")
     documents = _read_events(connection, store.path, assumed_profile(users, limits))
-    _count_anew(connection, late)
+    connection.execute(
+        "UPDATE stream SET rows = h.rows, revisions = h.revisions, first_ts = h.first_ts, "  # noqa: S608 - ours
+        f"last_ts = h.last_ts FROM ({held_counts(lambda table: table.name)}) h "
+        "WHERE stream.key = h.key"
+    )
+    update = "UPDATE stream SET late_s = l.late_s FROM late l WHERE stream.stream_id = l.stream_id"
+    run_with(connection, update, late=late)
     under = users.hash if users else None
     _set_snapshots_apart(connection, under)
     connection.execute(
@@ -268,14 +274,3 @@ def _set_snapshots_apart(connection: duckdb.DuckDBPyConnection, under: str | Non
                 f"UPDATE {table.name} SET load_id = ? WHERE load_id = ?",  # noqa: S608 - ours
                 [number, load_id],
             )
-
-
-def _count_anew(connection: duckdb.DuckDBPyConnection, late: pl.DataFrame) -> None:
-    """Count the rows of each stream, and keep how late it once was."""
-    connection.execute(
-        "UPDATE stream SET rows = h.rows, revisions = h.revisions, first_ts = h.first_ts, "  # noqa: S608 - ours
-        f"last_ts = h.last_ts FROM ({held_counts(lambda table: table.name)}) h "
-        "WHERE stream.key = h.key"
-    )
-    update = "UPDATE stream SET late_s = l.late_s FROM late l WHERE stream.stream_id = l.stream_id"
-    run_with(connection, update, late=late)

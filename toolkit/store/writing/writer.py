@@ -41,7 +41,7 @@ from toolkit.store.reading.frames import frame_of
 from toolkit.store.reading.snapshots import insert_snapshots
 from toolkit.store.reading.views import make_views
 from toolkit.store.store import Store
-from toolkit.store.writing.batch import WEBHOOK, Answered, Batch, LoadOrigin, Snapshot
+from toolkit.store.writing.batch import WEBHOOK, Answered, Batch, LoadOrigin
 from toolkit.store.writing.events import insert_documents, note_arrivals
 from toolkit.store.writing.ingest import Inserted, insert_rows, read_key, write_keys
 from toolkit.store.writing.pages import KEPT_DAYS, KeptRecord, keep_pages, packed_record
@@ -86,7 +86,10 @@ def write_batch(
         total += insert_documents(connection, documents, load_id, limits, now, routes=logs)
     note_arrivals(connection, batch.came, load_id, now_ms, limits)
     insert_snapshots(connection, [(snapshot, load_id) for snapshot in batch.snapshots], now)
-    total += _counted_snapshots(connection, batch.snapshots, numbers)
+    counted = [(numbers[each.log], each.served_at, 0) for each in batch.snapshots]
+    schema = {"stream_id": pl.Int32, "ts": pl.Int64, "revision": pl.Int32}
+    add_counts(connection, count_rows(pl.DataFrame(counted, schema=schema, orient="row")))
+    total += Inserted(new=len(counted))
     edges = {numbers[stream]: edge for stream, edge in batch.edges.items()}
     _record_answers(connection, batch, numbers, now)
     write_edges(connection, edges, load_id, now)
@@ -164,15 +167,6 @@ def _tied(batch: Batch, family: Family, numbers: dict[Stream, int]) -> pl.DataFr
     tied = [(numbers[t], ts) for t, at in batch.tied.items() if t.family is family for ts in at]
     schema = {"stream_id": pl.Int32, "ts": pl.Int64}
     return pl.DataFrame(tied, schema=schema, orient="row") if tied else None
-
-
-def _counted_snapshots(
-    connection: duckdb.DuckDBPyConnection, snapshots: list[Snapshot], numbers: dict[Stream, int]
-) -> Inserted:
-    counted = [(numbers[s.log], s.served_at, 0) for s in snapshots]
-    schema = {"stream_id": pl.Int32, "ts": pl.Int64, "revision": pl.Int32}
-    add_counts(connection, count_rows(pl.DataFrame(counted, schema=schema, orient="row")))
-    return Inserted(new=len(snapshots))
 
 
 def check_source(path: Path, held: Source, source: Source) -> None:
