@@ -371,7 +371,15 @@ def settle_gaps(
     ).fetchall()
     if not ended:
         return
-    answered = _answers_to_gaps(connection)
+    touching = connection.execute(
+        "SELECT g.load_id, g.gap_id, c.start_ts, c.end_ts FROM gap g "
+        "JOIN coverage c USING (stream_id) WHERE c.state <> ? AND c.start_ts < g.end_ts "
+        "AND c.end_ts > g.start_ts AND g.status = ?",
+        [CoverageState.ASKED, GapStatus.OPEN],
+    ).fetchall()
+    answered: dict[tuple[Any, ...], list[tuple[int, int]]] = {}
+    for *gap, start, end in touching:
+        answered.setdefault(tuple(gap), []).append((start, end))
     settled: list[tuple[object, ...]] = []
     for *gap, stream_id, start, end in ended:
         if edge := edges.get(stream_id):
@@ -390,22 +398,6 @@ def settle_gaps(
             settled=pl.DataFrame(settled, schema=columns, orient="row"),
         )
         log_changes(connection, GAP_CHANGE, changed, committed_at)
-
-
-def _answers_to_gaps(
-    connection: duckdb.DuckDBPyConnection,
-) -> dict[tuple[Any, ...], list[tuple[int, int]]]:
-    """Return the answered stretches that touch each open gap, by its load and number."""
-    touching = connection.execute(
-        "SELECT g.load_id, g.gap_id, c.start_ts, c.end_ts FROM gap g "
-        "JOIN coverage c USING (stream_id) WHERE c.state <> ? AND c.start_ts < g.end_ts "
-        "AND c.end_ts > g.start_ts AND g.status = ?",
-        [CoverageState.ASKED, GapStatus.OPEN],
-    ).fetchall()
-    answered: dict[tuple[Any, ...], list[tuple[int, int]]] = {}
-    for *gap, start, end in touching:
-        answered.setdefault(tuple(gap), []).append((start, end))
-    return answered
 
 
 def _status(unknown: list[Interval], end: int, edge: Edge) -> GapStatus:
