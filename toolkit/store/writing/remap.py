@@ -87,21 +87,17 @@ def remap(store: Store, users: UserProfile | None) -> Remapped:
             done = _derived(copy, store, users)
             copy.execute("COMMIT")
         with opened(path, writable=True, wait_s=store.wait_s) as connection:
-            _check_unchanged(before, StoreState.now(store))
+            now = StoreState.now(store)
+            same = all(now.books[name].equals(frame) for name, frame in before.books.items())
+            if not (same and before.ends == now.ends and before.file == now.file):
+                raise StoreError(
+                    f"{store.path} was written to meanwhile, and is left as it is; stop what loads "
+                    "or follows, and begin again",
+                    path=str(store.path),
+                )
             shutil.copymode(path, draft)
             put_in_place(connection, path, draft)
     return done
-
-
-def _check_unchanged(before: StoreState, now: StoreState) -> None:
-    same = all(now.books[name].equals(frame) for name, frame in before.books.items())
-    if not (same and before.ends == now.ends and before.file == now.file):
-        path = before.store.path
-        raise StoreError(
-            f"{path} was written to meanwhile, and is left as it is; stop what loads or follows, "
-            "and begin again",
-            path=str(path),
-        )
 
 
 def _derived(
