@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import time
@@ -10,6 +11,7 @@ from urllib.parse import quote_plus
 
 import pytest
 
+from tests.listening import free_port
 from toolkit.dashboard.link import PAGES
 
 from .conftest import RAIL
@@ -80,3 +82,22 @@ def test_a_command_that_is_killed_takes_its_dashboard_along(folder: Path) -> Non
         while app.has_left_a_dashboard():
             assert time.monotonic() < until, "it goes on by itself"
             time.sleep(0.1)
+
+
+def test_open_without_a_dashboard_runs_one_and_sends_a_browser_to_the_page(
+    folder: Path, tmp_path: Path
+) -> None:
+    stub, asked, port = tmp_path / "browser", tmp_path / "asked", free_port()
+    stub.write_text(f'#!/bin/sh\nprintf "%s" "$1" > {asked}\n')
+    stub.chmod(0o755)
+    argv = [RAIL, "open", "events/splash", "--store", STORE, "--port", str(port)]
+    process = subprocess.Popen(argv, cwd=folder, env=os.environ | {"BROWSER": f"{stub} %s"})
+    try:
+        until = time.monotonic() + 60
+        while not asked.exists() or not asked.read_text():
+            assert time.monotonic() < until, "no browser was opened"
+            time.sleep(0.1)
+        assert asked.read_text() == f"http://127.0.0.1:{port}/events?family=splash"
+    finally:
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0

@@ -13,7 +13,7 @@ import pytest
 
 from toolkit.client import Client
 from toolkit.service import Clock, Config, Replay, Simulated, running
-from toolkit.statistics.events import audit
+from toolkit.statistics import events
 from toolkit.statistics.fees.fee_table import example_text
 from toolkit.store import Store
 from toolkit.workspace import Workspace
@@ -220,21 +220,91 @@ def test_real_bars_stamped_at_their_end_are_found_one_step_late(march: str, tmp_
     assert found.select("clock_shift", "clock_shift_steps").row(0) == (True, 1)
 
 
-def test_all_events_of_march_2023_are_in_the_rows_and_an_expired_one_opens_no_second_time(
-    real_data: Path, tmp_path: Path
-) -> None:
+@pytest.fixture(scope="module")
+def opened(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """Events that the service detects in the minutes of March 2023, and the prices around them."""
     source = Replay.read(real_data, datasets=["iaqf_dhruvk1432", "iaqf_prashanth", "iaqf_cl8550"])
-    path, window = tmp_path / "march.duckdb", ("2023-03-01", "2023-03-22")
-    loaded(source, 1_679_443_200, path, ["events/spread"], *window)
+    path, window = tmp_path_factory.mktemp("opened") / "march.duckdb", ("2023-03-01", "2023-03-22")
+    loaded(source, 1_679_443_200, path, ["events/spread", "events/splash"], *window)
     rail = Workspace(lambda _: None, Store(path))
-    log = rail.events("spread")
-    loaded(source, 1_679_443_200, path, log.detections()["trajectory"].unique().to_list(), *window)
-    listed = log.audited(rail.around(log, margin_s=0), enter_bps=100, leave_bps=50)
-    row = audit(listed).row(0, named=True)
+    keys = pl.concat(rail.events(each).detections() for each in ("spread", "splash"))["trajectory"]
+    loaded(source, 1_679_443_200, path, keys.unique().to_list(), *window)
+    return rail
+
+
+def test_all_events_of_march_2023_are_in_the_rows_and_an_expired_one_opens_no_second_time(
+    opened: Workspace,
+) -> None:
+    log = opened.events("spread")
+    listed = log.audited(opened.around(log, margin_s=0), enter_bps=100, leave_bps=50)
+    row = events.audit(listed).row(0, named=True)
     assert (row["n_events_judged"], row["precision"]) == (97, 1)
     assert (row["n_episodes_judged"], row["n_seen"]) == (154, 113)
     missed = listed.filter(audit_reason="missed")
     assert missed["trajectory"].str.starts_with("BTC_EUR").all()
+
+
+def test_spreads_of_the_depeg_have_one_cause_and_are_as_sure_as_a_few_of_them(
+    opened: Workspace,
+) -> None:
+    log = opened.events("spread", "2023-03-01", "2023-03-15")
+    lives = log.lifecycles()
+    row, apart = (
+        events.rate_changes(lives, held=log.held, cluster=each).row(0, named=True)
+        for each in ("auto", "none")
+    )
+    assert (row["n"], row["n_before"], row["coverage"], row["ratio"]) == (78, 15, 1, 5.2)
+    assert (row["cluster"], row["fano"] > 5, row["p_value"] > 0.05) == ("stretch", True, True)
+    assert apart["ratio_lower"] == pytest.approx(2.97, abs=0.01)
+    assert apart["p_value"] < 1e-10
+    bounds = ["median_life_lower_s", "median_life_upper_s"]
+    for cluster, wanted in ("auto", (119, 7_199)), ("none", (779, 3_719)):  # of 10 trajectories
+        lived = opened.events("spread").survival(cluster=cluster)
+        assert lived.select("n_lives", "n_ended").row(0) == (97, 97)
+        assert lived["median_life_s"].item() == pytest.approx(2_160, abs=1)
+        assert lived.select(bounds).row(0) == pytest.approx(wanted, abs=1)
+
+
+def test_real_prices_gave_back_within_minutes_of_a_splash_and_went_nowhere_later(
+    opened: Workspace,
+) -> None:
+    log = opened.events("splash")
+    detected, prices = log.detections(), opened.around(log).collect()
+    found = events.follow_through(detected, prices, horizons_s=[300, 7_200])
+    assert found.select("n_events", "n").rows() == [(169, 81)] * 2
+    bands = found.select("return_median_lower_log_bps", "return_median_upper_log_bps").rows()
+    assert bands[0] == pytest.approx((-94.1, -6.5), abs=0.1)
+    assert bands[1] == pytest.approx((-196.2, 346.9), abs=0.1)
+    assert events.study(detected, prices, after_s=7_200)["n_clusters"].max() == 12
+    assert events.placebo(detected, prices, horizons_s=[300])["p_value"].item() == 0.001
+
+
+def test_bursts_of_announced_pumps_are_one_pump_announced_by_several_groups(
+    real_data: Path,
+) -> None:
+    rows = pl.read_parquet(real_data / "pumps.parquet").filter(dataset="bayi_hu")
+    rows = rows.sort("symbol", "exchange", "ts").with_columns(
+        ts_ms=1_000 * pl.col("ts"),
+        family=pl.lit("splash"),
+        event_id=pl.concat_str("symbol", "exchange", "ts", separator=" "),
+        event_type=pl.lit("splash.pump"),
+        lifecycle=pl.lit("open"),
+        arrival=pl.int_range(pl.len()),
+    )
+    apart = (pl.col("ts").diff().over("symbol", "exchange") > 600).fill_null(value=True)
+    told, pumps = (
+        events.lifecycles(each, "2019-01-01", "2022-01-01") for each in (rows, rows.filter(apart))
+    )
+    bursts = [events.clustering(each, bucket_s=3_600).row(0, named=True) for each in (told, pumps)]
+    assert [row["n"] for row in bursts] == [1_154, 705]
+    assert [row["fano"] for row in bursts] == pytest.approx([2.71, 1.13], abs=0.01)
+    assert [row["p_value"] < 0.01 for row in bursts] == [True, False]
+    busiest = events.rates_by_hour(pumps).sort("events_per_h_mean", descending=True)
+    row = busiest.row(0, named=True)
+    assert (row["weekday"], row["hour"], row["mean_reason"]) == (7, 17, "long_memory")
+    # 0.44 pumps open in that hour of a week, 0.03 in the mean of all hours
+    assert row["events_per_h_mean"] == pytest.approx(0.44, abs=0.005)
+    assert row["events_per_h_deviation_lower"] > 0.25  # free of what lasts for weeks
 
 
 @pytest.mark.parametrize("task", TASKS)

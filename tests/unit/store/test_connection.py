@@ -318,7 +318,7 @@ def test_no_use_error_or_relation_kept_beyond_its_block_keeps_another_process_fr
     assert child(WRITES_A_LOAD, store.path).hear() == "1"
     for loads, use in enumerate(USES.values(), 1):
         assert load_count(store) == loads
-        with pytest.raises(StoreError) as raised, use(store) as connection:
+        with pytest.raises(StoreError, match="no_such") as raised, use(store) as connection:
             connection.execute("SELECT no_such_column FROM meta")
         kept.append(raised.value.__traceback__)
         assert child(WRITES_A_LOAD, store.path).hear() == str(loads + 1)

@@ -81,7 +81,8 @@ def batch_of(step: dict[str, Any]) -> Batch:
         end = None if length_s is None else start + length_s
         batch.gaps[number] = Gap(number, PRICES[0], start, end, "closed")
     if step["polled"]:
-        batch.add_snapshot(Snapshot(SPREADS, step["clock"], ANSWER % 1), edge)
+        at = 2_000 + 60 * len(step["rows"])  # also other answers of the same second
+        batch.add_snapshot(Snapshot(SPREADS, at, ANSWER % step["clock"]), edge)
     return batch
 
 
