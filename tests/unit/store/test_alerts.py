@@ -17,8 +17,10 @@ from toolkit.store.writing.alerts import (
     FOUND,
     AlertRecord,
     claim,
+    give_up,
     known_ids,
     read_alerts,
+    resume_deliveries,
     settle,
 )
 from toolkit.tables import AlertOutcome
@@ -70,6 +72,8 @@ def test_a_delivery_is_claimed_once_and_its_outcome_kept(writer: StoreWriter) ->
     one = "alert_a_opened_1"
     assert [claim(writer, one, "webhook") for _ in range(2)] == [True, False]
     settle(writer, one, "webhook", AlertOutcome.FAILED, attempts=3, reason="status 500")
+    give_up(writer, [one], "webhook", "waited")  # neither changes what was settled
+    resume_deliveries(writer, ["webhook"])
     history = read_alerts(writer.store)
     assert history["delivery"].to_list() == ["chat waiting, webhook failed"]
     assert history["reason"].to_list() == ["status 500"]

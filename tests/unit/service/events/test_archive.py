@@ -304,5 +304,6 @@ def test_what_is_bound_and_what_is_sealed_do_not_run_into_one_another(moved: byt
 def test_a_cursor_outlives_a_restart_but_not_a_change_of_source() -> None:
     cursor = seal(Position(1, "a", "b"), b"", secret_of("seed-7"))
     assert open_(cursor, b"", secret_of("seed-7")) == (1, "a", "b")
+    assert secret_of("seed-7").hex().startswith("f8d8580e1f023598"), "the same in every process"
     with pytest.raises(ValueError, match=r"^cursor: "):
         open_(cursor, b"", secret_of("seed-8"))
