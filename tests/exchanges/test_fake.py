@@ -84,6 +84,45 @@ def test_no_minute_of_the_truth_depends_on_the_window_that_asks_for_it(days: int
         assert [x[0] for x in late] == [x[120] for x in long]
 
 
+SINCE = NOW // 60 * 60 - 2_880 * 60  # two days before the open minute
+KLINES, CANDLES = "api.binance.com/api/v3/klines", "www.okx.com/api/v5/market"
+PAGES = [
+    (KLINES, "symbol=BTCUSDT&startTime={since}000", 500, "first"),
+    (KLINES, "symbol=BTCUSDT&startTime={since}000&limit=5000", 1000, "first"),
+    ("api.bybit.com/v5/market/kline",
+     "category=linear&symbol=BTCUSDT&start={since}000&end={now}000&limit=1000", 1000, "newest"),
+    (f"{CANDLES}/history-candles", "instId=BTC-USDT&before={since}000&limit=5000", 300, "newest"),
+    (f"{CANDLES}/candles", "instId=BTC-USDT-SWAP&until={since}000", 100, "newest"),
+    ("api.kraken.com/0/public/OHLC", "pair=XXBTZUSD&since={since}", 720, "newest"),
+    ("futures.kraken.com/api/charts/v1/trade/PF_XBTUSD/1m", "from={since}&to={now}", 2000, "first"),
+    ("api.hyperliquid.xyz/info", "", 5000, "newest"),
+    ("api-futures.kucoin.com/api/v1/kline/query", "symbol=XBTUSDTM&from={since}000", 200, "first"),
+]  # fmt: skip
+"""What is asked for two days and more, how many bars of them come, and from which end."""
+
+
+def stamps(told: Any) -> list[int]:
+    """When the rows of an answer start (s), in its order."""
+    while isinstance(told, dict):
+        inside = ("result", "list", "data", "candles", "XXBTZUSD")
+        told = next(told[name] for name in inside if name in told)
+    found = [int(row[0] if isinstance(row, list) else row.get("t") or row["time"]) for row in told]
+    return [each // 1000 if each > 1 << 33 else each for each in found]
+
+
+@pytest.mark.parametrize(("place", "query", "most", "kept"), PAGES)
+def test_a_page_of_bars_is_cut_where_and_how_its_exchange_does(fake, place, query, most, kept):
+    """Without an error: Kraken's whatever is asked for, and that of OKX, which has no `until`."""
+    asked = {"type": "candleSnapshot", "req": {"coin": "BTC", "interval": "1m", "startTime": 0}}
+    body = None if query else json.dumps(asked).encode()
+    url = f"{fake.at}/{place}" + (f"?{query.format(since=SINCE, now=NOW)}" if query else "")
+    with urlopen(url, body, timeout=5) as answer:
+        found = stamps(json.loads(answer.read()))
+    assert most * 0.93 < len(found) <= most
+    assert found == sorted(found, reverse="okx" in place or "bybit" in place)
+    assert max(found) == NOW // 60 * 60 if kept == "newest" else min(found) <= SINCE + 120
+
+
 def test_it_serves_until_ctrl_c_on_the_wall_clock() -> None:
     command = [PYTHON, "-m", "tests.exchanges.fake", "--days-ago", "2"]
     root = Path(__file__).parents[2]

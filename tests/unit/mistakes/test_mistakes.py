@@ -143,6 +143,10 @@ MISTAKES: list[Row] = [
     ("rail.events('spread', '2025')", EmptyWindowError, ("events/spread",)),
     ("rail.funding(RATES, '2025')", EmptyWindowError, (RATES, "held:")),
     ("rail.as_of('2020-01-01').prices(PRICE)", EmptyWindowError, ("the first load began",)),
+    ("rail.sync(PRICE, '2030-01-01', '2030-01-02', progress=False)", EmptyWindowError,
+     ("its clock reads 2026-11-04 00:00 UTC",)),
+    ("rail.sync(PRICE, '2025-01-01', '2025-01-02', progress=False)", EmptyWindowError,
+     (PRICE, "the service has no row there")),
     # frames: none of the kind that is read, or not of what was named
     # columns
     ("spread.summary(frame, column='spred_log_bps')", InputError,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import duckdb
 import pytest
 
 import toolkit as tk
@@ -112,6 +114,16 @@ def test_a_store_says_its_source_rows_window_size_and_last_load(rail: tk.Workspa
     workspace = shown(rail)
     assert workspace["rows"] == facts["rows"]
     assert "source" not in workspace
+
+
+def test_a_store_that_is_in_use_says_so_and_soon(rail: tk.Workspace) -> None:
+    rail.sync([PRICE], *WINDOW)
+    began = time.monotonic()
+    with duckdb.connect(str(rail.store.path)):
+        for thing in (rail.store, rail):
+            assert "is held open by a DuckDB connection of this process" in shown(thing)["not read"]
+    assert time.monotonic() - began < rail.store.wait_s
+    assert "not read" not in shown(rail.store)
 
 
 def test_a_file_that_is_no_store_says_so(tmp_path: Path) -> None:
