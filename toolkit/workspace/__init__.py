@@ -16,7 +16,6 @@ from toolkit.workspace.rail_toml import fees_file, find_fees
 from toolkit.workspace.settings import (
     LOCAL_KEY,
     Settings,
-    data_folder,
     demo_store,
     real_store,
     store_beside,
@@ -35,7 +34,6 @@ __all__ = [
     "Settings",
     "Watch",
     "Workspace",
-    "data_folder",
     "demo_store",
     "exchanges_service",
     "fees_file",

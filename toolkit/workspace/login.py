@@ -12,8 +12,7 @@ from types import ModuleType
 from toolkit.errors import InputError, needs_extra
 from toolkit.fields import read_toml
 from toolkit.files import replace_file
-from toolkit.wire.secrets import ENVIRONMENT
-from toolkit.workspace.settings import config_folder
+from toolkit.workspace.settings import FOLDERS
 
 LEAST_CHARACTERS = 12
 """A shorter password is refused."""
@@ -37,9 +36,9 @@ class PasswordFile:
     path: Path
 
     @classmethod
-    def of_user(cls, environment: Mapping[str, str] = ENVIRONMENT) -> PasswordFile:
-        """Return this user's file, ``dashboard-password`` in `config_folder`."""
-        return cls(config_folder(environment) / "dashboard-password")
+    def of_user(cls) -> PasswordFile:
+        """Return this user's file, ``dashboard-password`` in the folder for settings."""
+        return cls(FOLDERS.user_config_path / "dashboard-password")
 
     def write(self, password: str) -> None:
         """Write the hash of a password, which others cannot read.
@@ -118,7 +117,7 @@ class ProviderLogin:
         return any(one in (name, f"*@{domain}") for one in map(str.casefold, self.allowed))
 
 
-def find_login(environment: Mapping[str, str] = ENVIRONMENT) -> ProviderLogin | PasswordFile:
+def find_login() -> ProviderLogin | PasswordFile:
     """Return the login: the provider in Streamlit's secrets, else the password.
 
     Raises `InputError` without either, and for an incomplete one.
@@ -126,7 +125,7 @@ def find_login(environment: Mapping[str, str] = ENVIRONMENT) -> ProviderLogin | 
     for path in secrets_files():
         if login := read_provider(path):
             return login
-    kept = PasswordFile.of_user(environment)
+    kept = PasswordFile.of_user()
     if not kept.path.exists():
         raise InputError(
             "--share",

@@ -20,7 +20,7 @@ from toolkit.workspace.local import (
     exchanges_service,
     simulated_service,
 )
-from toolkit.workspace.settings import LOCAL_KEY, Settings, cache_folder, store_path
+from toolkit.workspace.settings import FOLDERS, LOCAL_KEY, Settings, store_path
 from toolkit.workspace.workspace import Workspace
 
 
@@ -78,7 +78,7 @@ def open_workspace(
 def named_store(store: str | Path | None = None) -> Store:
     """Return the store, or published data, of a path as in `open_workspace`."""
     if is_published(store):
-        return open_published(store, cache_folder())
+        return open_published(store, FOLDERS.user_cache_path)
     return Store(store_path(store))
 
 

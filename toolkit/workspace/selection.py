@@ -34,7 +34,7 @@ from toolkit.store import (
 from toolkit.store.publish import PublishedRows
 from toolkit.workspace.pairs import HeldPairs, Joining
 from toolkit.workspace.progress import load_progress
-from toolkit.workspace.settings import cache_folder
+from toolkit.workspace.settings import FOLDERS
 
 Where = str | int | object
 """``local``, the address of a Dask scheduler, a number of processes, or a Dask client."""
@@ -80,7 +80,7 @@ class Passes:
             return cls(store, None, as_of)
         if isinstance(cluster, str) and cluster.isdecimal():
             cluster = int(cluster)
-        found = Cluster(cluster, cache_folder() / "results", plain_text)
+        found = Cluster(cluster, FOLDERS.user_cache_path / "results", plain_text)
         if not store.published:
             raise InputError(
                 "cluster",

@@ -1,7 +1,7 @@
 """Service, key, store and folders of the user, given or from the environment.
 
 Only this module reads ``RAIL_BASE_URL``, ``RAIL_API_KEY``, ``RAIL_ALLOW_HTTP``, ``RAIL_STORE`` and
-``RAIL_PROFILE``. Folders follow the XDG Base Directory Specification.
+``RAIL_PROFILE``. Folders are those of the system, or of the ``XDG_..._HOME`` variables.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
+
+from platformdirs import PlatformDirs
 
 from toolkit.client import Client
 from toolkit.commands import DEFAULT_BASE_URL, DEFAULT_STORE
@@ -23,27 +24,8 @@ from toolkit.wire.address import base_address, is_loopback
 from toolkit.wire.profile.user_profile import UserProfile
 from toolkit.wire.secrets import ENVIRONMENT, Secret
 
-_FOLDER = "machine-rail"
-
-
-def _folder(name: str, below: str, environment: Mapping[str, str] = ENVIRONMENT) -> Path:
-    """Return a folder below a variable's absolute path, else in the home.
-
-    >>> data_folder({"XDG_DATA_HOME": "/srv/data"}), data_folder({"HOME": "/srv/jane"}).parts[-3:]
-    (PosixPath('/srv/data/machine-rail'), ('.local', 'share', 'machine-rail'))
-    """
-    named = Path(environment.get(name, ""))
-    return (named if named.is_absolute() else Path.home() / below) / _FOLDER
-
-
-data_folder = partial(_folder, "XDG_DATA_HOME", ".local/share")
-"""The toolkit's folder for the user's data."""
-config_folder = partial(_folder, "XDG_CONFIG_HOME", ".config")
-"""The toolkit's folder for the user's settings."""
-state_folder = partial(_folder, "XDG_STATE_HOME", ".local/state")
-"""The toolkit's folder for state between runs, which may be lost."""
-cache_folder = partial(_folder, "XDG_CACHE_HOME", ".cache")
-"""The toolkit's folder for what can be made again."""
+FOLDERS = PlatformDirs("machine-rail", appauthor=False)
+"""The user's folders of the toolkit, such as ``FOLDERS.user_data_path``."""
 
 
 def demo_store(source: Source, folder: Path | None = None) -> tuple[Path, list[Path]]:
@@ -51,14 +33,14 @@ def demo_store(source: Source, folder: Path | None = None) -> tuple[Path, list[P
 
     It is named after the hash in the source's id. Creates the folder, or raises `StoreError`.
     """
-    folder = _made(folder or data_folder())
+    folder = _made(folder or FOLDERS.user_data_path)
     path = folder / f"demo-{_market(source)}.duckdb"
     return path, sorted(other for other in folder.glob("demo-*.duckdb") if other != path)
 
 
 def real_store() -> Path:
     """Return the demo's store of real exchanges. Creates its folder as `demo_store`."""
-    return _made(data_folder()) / "real.duckdb"
+    return _made(FOLDERS.user_data_path) / "real.duckdb"
 
 
 def _made(folder: Path) -> Path:
@@ -149,7 +131,7 @@ class Settings:
     def client(self, over: Over = Over.HTTP) -> Client:
         """Return a client that requests histories and event logs by ``over``.
 
-        It shares the key's quota with the user's other processes through `state_folder`.
+        It shares the key's quota with the user's other processes through a folder.
         """
         kind: type[Client] = Client
         if over == Over.SOCKET:
@@ -161,7 +143,7 @@ class Settings:
             self.api_key,
             profile=self.profile,
             allow_http=self.allow_http,
-            quota_folder=state_folder(),
+            quota_folder=FOLDERS.user_state_path,
         )
 
 

@@ -81,17 +81,16 @@ def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
         PasswordFile(tmp_path / "file" / "folder" / "password").write(PASSWORD)
 
 
-def test_without_a_login_there_is_no_sharing(workdir: Path) -> None:
+def test_a_login_has_to_be_there_and_a_provider_goes_before_the_password(
+    workdir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(workdir))
     with pytest.raises(InputError, match="--set-password"):
-        find_login({"XDG_CONFIG_HOME": str(workdir)})
-
-
-def test_a_provider_goes_before_the_password(workdir: Path) -> None:
-    environment = {"XDG_CONFIG_HOME": str(workdir)}
-    PasswordFile.of_user(environment).write(PASSWORD)
-    assert isinstance(find_login(environment), PasswordFile)
+        find_login()
+    PasswordFile.of_user().write(PASSWORD)
+    assert isinstance(find_login(), PasswordFile)
     secrets(workdir, '["*@a.com"]', **AUTH)
-    assert find_login(environment) == ProviderLogin(("*@a.com",))
+    assert find_login() == ProviderLogin(("*@a.com",))
 
 
 @pytest.mark.parametrize("name", AUTH)

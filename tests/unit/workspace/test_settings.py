@@ -9,14 +9,19 @@ import pytest
 from toolkit.errors import StoreError
 from toolkit.market import Source
 from toolkit.store import Store, StoreWriter
-from toolkit.workspace import data_folder, demo_store, store_beside
+from toolkit.workspace import demo_store, store_beside
+from toolkit.workspace.settings import FOLDERS
 
 OURS = Source("simulated", "seed-7-2701ceaf8055")
 
 
-def test_a_relative_data_home_is_not_followed(tmp_path: Path) -> None:
-    assert data_folder({"XDG_DATA_HOME": "data"}).is_absolute()
-    assert data_folder({"XDG_DATA_HOME": str(tmp_path)}) == tmp_path / "machine-rail"
+def test_a_relative_data_home_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", "data")
+    assert FOLDERS.user_data_path.is_absolute()
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert FOLDERS.user_data_path == tmp_path / "machine-rail"
 
 
 def test_another_market_has_a_file_of_its_own_and_the_first_one_stays(tmp_path: Path) -> None:
