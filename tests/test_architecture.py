@@ -76,6 +76,7 @@ THIRD_PARTIES = {
     "obstore": ("toolkit.store.publish.destinations",),
     "orjson": ("toolkit.charts", "toolkit.dashboard"),
     "pandas": ("toolkit.series",),
+    "platformdirs": ("toolkit.workspace.settings",),
     "plotly": ("toolkit.charts", "toolkit.reports"),
     "polars": ("toolkit",),
     "pyarrow": ("toolkit.series", "toolkit.service", "toolkit.store"),
