@@ -178,6 +178,20 @@ def commit_two(store: Store) -> None:
         date_commit(store, at)
 
 
+def test_coverage_gaps_and_status_are_those_of_the_time(store: Store) -> None:
+    commit_two(store)
+    states = [store.coverage(PRICES[0], (0, 600), as_of=at).rows() for at in (1_999, 2_000)]
+    assert states == [
+        [(0, 120, "held"), (120, 600, "missing")],
+        [(0, 300, "held"), (300, 600, "missing")],
+    ]
+    gaps = [store.gaps(as_of=at)["end_ts"].to_list() for at in (999, 1_000, 2_000)]
+    assert gaps == [[], [None], [500]]
+    shares = [stream_states(store, as_of=at)["answered_share"].to_list() for at in (999, 1_000)]
+    assert shares == [[], [0.2]]
+    assert stream_states(store)["answered_share"].to_list() == [0.5]
+
+
 @pytest.mark.slow
 def test_a_store_as_known_at_a_time_reads_all_as_of_then(store: Store) -> None:
     commit_two(store)
@@ -213,9 +227,13 @@ def test_a_stream_that_came_later_was_not_known(store: Store) -> None:
         read_series(store, PRICES[1], as_of=2_999)
 
 
-def test_sql_as_of_a_time_reads_no_table(store: Store) -> None:
+def test_sql_as_of_a_time_reads_the_views_as_they_were_and_no_table(store: Store) -> None:
     commit_two(store)
-    assert store.sql("FROM prices", as_of=1_000).height == 2
+    for at, price, held in ((1_000, 1_000.0, 120), (2_000, 2_000.0, 300)):
+        prices = store.sql("SELECT price FROM prices", as_of=at)["price"].to_list()
+        assert prices == [price] * (held // 60)
+        ends = store.sql("FROM held_coverage WHERE state = 'settled'", as_of=at)["end_ts"]
+        assert ends.to_list() == [held]
     for name in ("price", "coverage", "stream"):
         with pytest.raises(InputError, match="the views prices"):
             store.sql(f"FROM {name}", as_of=1_000)
@@ -286,6 +304,9 @@ def test_revisions_inside_one_load_are_seen_by_commit(tmp_path: Path) -> None:
         documents = store.events("splash", EVER, as_of=at)["document"].to_list()
         assert documents == [f'{{"n":{number}}}' for number in rows]
         assert store.snapshots("spread", as_of=at).height == max([0, *(n - 1 for n in rows)])
+        assert store.polls("spread", as_of=at)["ts"].to_list() == [60 for _ in rows]
+        shown = store.series("snapshot-spread/A_B:X.spot:Y.spot", as_of=at)["spread_pct"]
+        assert shown.to_list() == rows
 
 
 def test_a_commit_has_the_second_of_the_local_clock(tmp_path: Path) -> None:
