@@ -74,7 +74,10 @@ def is_published(where: object) -> TypeGuard[str | os.PathLike[str]]:
 
 
 class Folder:
-    """A folder of this machine."""
+    """A folder of this machine.
+
+    obstore's own for it neither waits for the disk nor replaces a file on a condition.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
