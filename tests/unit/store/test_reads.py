@@ -224,6 +224,18 @@ def test_without_a_known_step_a_row_vouches_for_its_second(store: Store, commit:
     ]
 
 
+def test_what_the_plan_no_longer_reaches_is_unrecoverable_unless_held(
+    store: Store, commit: Callable
+) -> None:
+    commit(KEY, minutes(1, 2), answered=(60, 180), edge=Edge(10_000, 0, 9000, 60))
+    assert store.coverage(PRICE, Interval(0, 1200)).rows() == [
+        (0, 60, "unrecoverable"),
+        (60, 180, "held"),
+        (180, 1000, "unrecoverable"),
+        (1000, 1200, "missing"),
+    ]
+
+
 def test_an_answer_of_which_nothing_is_final_leaves_only_the_edge(
     store: Store, commit: Callable
 ) -> None:
