@@ -219,6 +219,17 @@ def test_a_body_that_is_no_event_page_is_a_wire_error(body: bytes) -> None:
         walk(lambda _: body)
 
 
+def test_columns_are_read_by_their_paths_and_a_value_of_another_type_is_null() -> None:
+    findings: list[Finding] = []
+    row = read_document(SPREAD, json.dumps(document(60)).encode(), findings)
+    names = ("symbol", "buy_exchange", "sell_exchange", "magnitude_pct", "peak_pct")
+    assert tuple(row[name] for name in names) == ("BTC_USDT", "AURORA", "BOREAS", 1.5, 2.0)
+    assert findings == []
+    row = read_document(SPREAD, json.dumps(document(60, spread={"pct": "1.5"})).encode(), findings)
+    assert row["magnitude_pct"] is None
+    assert [each.kind for each in findings] == ["type_changed"]
+
+
 def test_a_document_without_an_id_is_known_by_its_lasting_content() -> None:
     first, again, other = (
         read_document(
