@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
+
 import polars as pl
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from toolkit.statistics.events import lifecycles
@@ -45,6 +47,32 @@ def logs(draw: st.DrawFn) -> list[tuple]:
     rows = [(*row[:6], arrival, row[7]) for arrival, row in enumerate(rows)]
     copies = draw(st.lists(st.sampled_from(rows), max_size=5)) if rows else []
     return rows + [(*row[:6], 100 + k, row[7]) for k, row in enumerate(copies)]
+
+
+def told(*documents: tuple[str, int, str, float, float | None]) -> list[tuple]:
+    """Documents of (family, event, ending, second, pct), in the order of their times."""
+    return [
+        (family, event, f"{family}.{ending}", None, int(at), round(1000 * at), arrival, pct)
+        for arrival, (family, event, ending, at, pct) in enumerate(documents)
+    ]
+
+
+LOST_CLOSE = told(("spread", 1, "opened", 10, 1.0), ("spread", 1, "opened", 30, None))
+LOST_CLOSE += [(*LOST_CLOSE[0][:2], "spread.closed", None, 40, 40_500, 2, -2.0)]
+ORPHANS = told(
+    ("spread", 1, "updated", 5, None),
+    ("spread", 2, "updated", 5, None),
+    ("spread", 1, "opened", 10, None),
+    ("splash", 1, "dump", 10, None),
+    ("splash", 1, "faded", 25, None),
+    ("splash", 2, "faded", 30, None),
+)
+ALIKE = told(
+    ("spread", 1, "opened", 10, 1.5),
+    ("spread", 1, "opened", 10, 1.6),
+    ("spread", 1, "closed", 30, 0.2),
+)
+ALIKE += [(*row[:6], row[6] + more, row[7]) for more in (10, 20) for row in ALIKE]
 
 
 def read_one_by_one(rows: list[tuple]) -> list[tuple]:
@@ -95,6 +123,9 @@ def read_one_by_one(rows: list[tuple]) -> list[tuple]:
 
 @examples(200)
 @given(rows=logs(), shuffle=st.randoms(use_true_random=False))
+@example(rows=LOST_CLOSE, shuffle=random.Random(1))
+@example(rows=ORPHANS, shuffle=random.Random(1))
+@example(rows=ALIKE, shuffle=random.Random(1))
 def test_lifecycles_equal_a_state_machine_in_any_order_of_rows(rows, shuffle):
     mixed = list(rows)
     shuffle.shuffle(mixed)

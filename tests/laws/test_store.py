@@ -9,7 +9,7 @@ from pathlib import Path
 
 import duckdb
 import polars as pl
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.dated import date_load
@@ -87,6 +87,7 @@ def answers(connection: duckdb.DuckDBPyConnection) -> Held:
 
 
 @given(BATCHES)
+@example([[(1, 60, value, None, None, None)] for value in (1.0, 1.5, 1.0)])
 @examples(60)
 def test_every_answer_is_held_once_in_order_and_counted_also_when_given_again(batches) -> None:
     held: Held = {}
@@ -118,6 +119,7 @@ STRETCHES = st.lists(st.tuples(SECOND, SECOND), max_size=5)
 
 
 @given(st.lists(st.dictionaries(st.integers(1, 2), STRETCHES), min_size=1, max_size=6))
+@example([{1: [each]} for each in ((1, 3), (2, 4), (8, 9), (4, 6), (1, 4))])
 @examples(60)
 def test_the_ledger_is_what_was_recorded_in_as_few_rows_as_there_are_holes(answered) -> None:
     wanted: dict[int, list[tuple[int, int]]] = {1: [], 2: []}
