@@ -12,7 +12,7 @@ from toolkit.files import open_own, read_own, replace_file, write_own
 
 ELSEWHERE = '''
 import asyncio, concurrent.futures.process, http.server, logging.handlers, multiprocessing, ssl
-import mcp.server.stdio  # goes by the name of the system, which stays
+import mcp.server.stdio, platformdirs.unix  # go by the name of the system, which stays
 import os, signal, subprocess, sys, warnings
 from importlib.abc import MetaPathFinder
 

@@ -282,7 +282,7 @@ class Contact(Shown):
 
     @property
     def card(self) -> Card:
-        """The address, source, plan and reach of the service: what is known without a request.
+        """The service in a few facts, each as far as it is known without a request.
 
         >>> print(Contact("https://rail.example", "sekrit").card)
         Client of https://rail.example
