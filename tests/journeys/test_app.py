@@ -78,9 +78,7 @@ def test_pages_are_served_from_a_publication_until_a_ctrl_c(folder: Path, tmp_pa
 def test_a_command_that_is_killed_takes_its_dashboard_along(folder: Path) -> None:
     with app_over(STORE, folder) as app:
         assert app.end(signal.SIGKILL) == -signal.SIGKILL
-        until = time.monotonic() + 30
-        while app.has_left_a_dashboard():
-            assert time.monotonic() < until, "it goes on by itself"
+        while app.has_left_a_dashboard():  # one that goes on meets the limit of all tests
             time.sleep(0.1)
 
 
@@ -93,11 +91,10 @@ def test_open_without_a_dashboard_runs_one_and_sends_a_browser_to_the_page(
     argv = [RAIL, "open", "events/splash", "--store", STORE, "--port", str(port)]
     process = subprocess.Popen(argv, cwd=folder, env=os.environ | {"BROWSER": f"{stub} %s"})
     try:
-        until = time.monotonic() + 60
         while not asked.exists() or not asked.read_text():
-            assert time.monotonic() < until, "no browser was opened"
+            assert process.poll() is None, "no browser was opened"
             time.sleep(0.1)
         assert asked.read_text() == f"http://127.0.0.1:{port}/events?family=splash"
     finally:
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 0
+        assert process.wait() == 0

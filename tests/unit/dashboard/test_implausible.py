@@ -7,7 +7,7 @@ from tests.empty_store import empty_store
 from toolkit.dashboard.parts.answers import high_rate_notes, row_notes
 from toolkit.intervals import Interval
 from toolkit.market import Family, Source, Trajectory
-from toolkit.statistics.quality.plausibility import SERIES_FLAGS, words_of
+from toolkit.statistics.quality.plausibility import SERIES_FLAGS
 from toolkit.store import Edge
 from toolkit.workspace.snapshot_tables import funding_rates
 
@@ -74,4 +74,5 @@ def test_plausible_figures_and_rates_have_no_line_and_each_name_has_words():
     plausible = rates().replace(str(RATE).encode(), b"0.05")
     assert high_rate_notes(funding_rates(plausible.decode())) == []
     assert len(high_rate_notes(funding_rates(rates().decode()))) == 1
-    assert len(set(words_of(", ".join(SERIES_FLAGS)))) == len(SERIES_FLAGS)
+    named = row_notes({"trajectory": "a", "implausible": ", ".join(SERIES_FLAGS)})
+    assert len(set(named)) == len(SERIES_FLAGS)

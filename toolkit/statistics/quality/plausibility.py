@@ -45,11 +45,6 @@ _SURE, _OF_NINES = 2, 1
 _RATE = "rate"
 
 
-def words_of(names: str) -> list[str]:
-    """Return what each name of ``implausible`` means, in words."""
-    return [_WORDS[name] for name in names.split(", ") if name]
-
-
 def notes_of(found: pl.DataFrame) -> list[str]:
     """Return a line per kind of ``implausible`` row in a table of figures, with its first key."""
     if "implausible" not in found.columns:
