@@ -23,16 +23,18 @@ def _content(source: Source) -> bytes:
         return path.read_bytes()
 
 
-def _copied(path: Path, source: Source) -> None:
+def _copied(path: Path, source: Source) -> bool:
     """Make a store as `create_store` does, of a copy where this process made one like it before."""
     content = None
     with contextlib.suppress(OSError, StoreError):  # a user who may not, a name that none may have
         content = None if path.exists() else _content(source)
     if content is None:
-        create_store(path, source)
-        return
-    with contextlib.suppress(FileExistsError), new_file(path) as draft:
-        draft.write_bytes(content)
+        return create_store(path, source)
+    with contextlib.suppress(FileExistsError):
+        with new_file(path) as draft:
+            draft.write_bytes(content)
+        return True
+    return False
 
 
 @contextlib.contextmanager

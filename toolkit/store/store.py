@@ -23,6 +23,7 @@ from toolkit.market import (
     format_ts,
 )
 from toolkit.store.file.file import StoreFile, mark_doubled
+from toolkit.store.file.schema import opened_for_reading
 from toolkit.store.ledger.contents import CONTINUITY, COUNTS, ROWS_BY_LOAD, limits
 from toolkit.store.ledger.coverage import GAPS, read_coverage, read_ledger
 from toolkit.store.ledger.history import seen
@@ -156,7 +157,8 @@ class Store(StoreFile):
         0
         >>> folder.cleanup()
         """
-        self._bring_up_to_date()
+        with opened_for_reading(self.path, self.wait_s):
+            pass  # the other process migrates nothing
         found = ask(
             self.path,
             str(query),

@@ -24,7 +24,7 @@ from toolkit.foreign import plain
 from toolkit.market import Source, Stream, When, format_ts, parse_ts
 from toolkit.store.file.connection import check_use, opened
 from toolkit.store.file.engine import DATABASE, keep_lean, own_files
-from toolkit.store.file.schema import bring_up_to_date, read_source
+from toolkit.store.file.schema import opened_for_reading, read_source
 from toolkit.store.ledger.contents import CATALOGUE
 from toolkit.store.ledger.history import (
     COUNTED_STREAM,
@@ -155,7 +155,6 @@ class StoreFile(Shown):
             with contextlib.suppress(OSError, ValueError):  # none there, or no place for a file
                 note = published_note(self.path)
                 self.published = note.read_text(encoding="utf-8", errors="replace")
-        self._up_to_date = False
 
     @property
     def name(self) -> str:
@@ -173,10 +172,7 @@ class StoreFile(Shown):
         Raises `StoreError` without a file, `NotAStoreError` where it is something else,
         `StoreLockedError` where another process writes it.
         """
-        self._bring_up_to_date()
-        with opened(self.path, writable=False, wait_s=self.wait_s) as connection:
-            connection.execute("BEGIN READ ONLY")
-            read_source(connection, self.path)
+        with opened_for_reading(self.path, self.wait_s) as connection:
             if found := unreadable(connection, self.path):  # a view takes the place of the table
                 connection.execute(
                     "CREATE OR REPLACE TEMP VIEW stream AS FROM "
@@ -185,11 +181,6 @@ class StoreFile(Shown):
             if (at := self._then(as_of)) is not None:
                 show_as_known(connection, at, hidden=found)
             yield connection
-
-    def _bring_up_to_date(self) -> None:
-        if not self._up_to_date:
-            bring_up_to_date(self.path, self.wait_s)
-            self._up_to_date = True
 
     @contextlib.contextmanager
     def _knowing(self, as_of: int | None) -> Iterator[duckdb.DuckDBPyConnection]:

@@ -53,8 +53,11 @@ STORAGE_VERSION = "v1.5.0"
 """The storage version of DuckDB that files are written in."""
 
 
-def create_store(path: Path, source: Source) -> None:
-    """Make an empty store for one source, for this user alone. Leave a file that exists."""
+def create_store(path: Path, source: Source) -> bool:
+    """Make an empty store for one source, for this user alone. Leave a file that exists.
+
+    Returns whether it was made.
+    """
     facts = {
         "format_version": str(FORMAT_VERSION),
         "source_kind": source.kind,
@@ -63,8 +66,11 @@ def create_store(path: Path, source: Source) -> None:
     with _failures(path):
         _remove_old_drafts(real_path(path))
         if not path.exists():
-            with contextlib.suppress(FileExistsError), new_file(path) as draft, made(draft, facts):
-                pass
+            with contextlib.suppress(FileExistsError):
+                with new_file(path) as draft, made(draft, facts):
+                    pass
+                return True
+    return False
 
 
 @contextlib.contextmanager
@@ -189,11 +195,18 @@ def backup_path(path: Path, version: int) -> Path:
     return next(p for p in map(path.with_name, names) if not (p.exists() or p.is_symlink()))
 
 
-def bring_up_to_date(path: Path, wait_s: float) -> None:
-    """Migrate the store of an older format at ``path``. ``wait_s`` is that of `opened`."""
-    with opened(path, writable=False, wait_s=wait_s) as connection:
-        version = read_format(connection, path)
-    if version < FORMAT_VERSION:
+@contextlib.contextmanager
+def opened_for_reading(path: Path, wait_s: float) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Yield a cursor on one snapshot of a store. One of an older format is migrated before.
+
+    ``wait_s`` is that of `opened`.
+    """
+    while True:
+        with opened(path, writable=False, wait_s=wait_s) as connection:
+            connection.execute("BEGIN READ ONLY")
+            if read_format(connection, path) == FORMAT_VERSION:
+                yield connection
+                return
         with opened(path, writable=True, wait_s=wait_s) as connection:
             migrate(connection, path)
 

@@ -18,7 +18,7 @@ from toolkit.intervals import Interval, clip, difference, union
 from toolkit.market import EventFamily, EventLog, Family, Source, Stream
 from toolkit.store.file.connection import opened
 from toolkit.store.file.engine import refuse_functions
-from toolkit.store.file.schema import bring_up_to_date, create_store, read_source
+from toolkit.store.file.schema import create_store, opened_for_reading, read_source
 from toolkit.store.ledger.contents import write_allowance
 from toolkit.store.ledger.coverage import (
     end_gaps,
@@ -220,7 +220,6 @@ class StoreWriter:
         self.store = store
         self._pages_days = pages_days
         self._origins: dict[int, LoadOrigin] = {}
-        self._up_to_date = False
         self._views_made = False
         self._source: Source | None = None
         self._loads: dict[int, object] = {}
@@ -247,9 +246,9 @@ class StoreWriter:
         not the file that the load began in.
         """
         store = self.store
-        if not self._up_to_date:
-            bring_up_to_date(store.path, store.wait_s)
-            self._up_to_date = True
+        if not self._views_made and self._source is None:
+            with opened_for_reading(store.path, store.wait_s):
+                pass
         with opened(store.path, writable=True, wait_s=store.wait_s) as connection:
             connection.execute("BEGIN")
             self._check_file(connection, load_id)
@@ -277,8 +276,11 @@ class StoreWriter:
 
         Raises `StoreSourceError` where it has another's data.
         """
-        create_store(self.store.path, source)
-        check_source(self.store.path, self.store.source, source)
+        if create_store(self.store.path, source):
+            self._views_made = True
+        else:
+            with opened_for_reading(self.store.path, self.store.wait_s) as connection:
+                check_source(self.store.path, read_source(connection, self.store.path), source)
         self._source = source
 
     def start_load(
