@@ -130,6 +130,8 @@ DRAFT = "draft"
 DATABASE = "store"
 """The name under which an engine has its file."""
 
+FileVersion = tuple[tuple[int, int, int], ...]
+
 _IDLE_ENGINES = 4
 _LEAN_FILES = dict[Path, int]()
 _BOUNDS = dict[str, str]()
@@ -137,6 +139,8 @@ _BOUNDS = dict[str, str]()
 _ENGINES: dict[Path, duckdb.DuckDBPyConnection] = {}
 """Engines that have no file attached, the one used last at the end."""
 _ENGINES_LOCK = threading.Lock()
+_SOUND = dict[Path, FileVersion]()
+"""By the file of an engine: its version when its views were last checked."""
 _OPENED = Path("/proc/self/fd")
 """Where Linux has a link to each folder that a process holds open."""
 _FOLDERS = dict[Path, int]()
@@ -198,6 +202,16 @@ def own_files(path: Path) -> list[Path]:
     return [path.with_name(f"{name}{end}{mark}{rest}") for end in ("", ".wal", ".wal.checkpoint")]
 
 
+def version_of(path: Path) -> FileVersion:
+    """Return what differs between two states of a file, () without one."""
+    stats = []
+    for file in own_files(path)[:2]:
+        with contextlib.suppress(FileNotFoundError):  # a writer removes the log at any moment
+            stat = file.stat()
+            stats.append((stat.st_ino, stat.st_mtime_ns, stat.st_size))
+    return tuple(stats)
+
+
 def readable(path: Path) -> Path:
     """Return a path of a file that DuckDB reads as it is: it takes a backslash for a slash.
 
@@ -255,7 +269,9 @@ def attached(path: Path, writable: bool) -> duckdb.DuckDBPyConnection:
     try:
         access = "READ_WRITE" if writable else "READ_ONLY"
         engine.execute(f"ATTACH {quoted(path)} AS {DATABASE} ({access})")
-        _refuse_views(engine, path)
+        if _SOUND.get(path) != (version := version_of(path)):
+            _refuse_views(engine, path)
+            _SOUND[path] = version
     except duckdb.Error as error:
         refusal = open_failure(path, error)
         put_away(path, engine, sound=isinstance(refusal, StoreLockedError))
@@ -309,6 +325,7 @@ def put_away(path: Path, engine: duckdb.DuckDBPyConnection, *, sound: bool) -> N
         oldest = next(iter(_ENGINES)) if len(_ENGINES) > _IDLE_ENGINES else None
         if oldest:
             _ENGINES.pop(oldest).close()
+            _SOUND.pop(oldest, None)
 
 
 def _confined(path: Path) -> duckdb.DuckDBPyConnection:

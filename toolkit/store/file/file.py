@@ -23,7 +23,7 @@ from toolkit.errors import InputError, StoreError
 from toolkit.foreign import plain
 from toolkit.market import Source, Stream, When, format_ts, parse_ts
 from toolkit.store.file.connection import check_use, opened
-from toolkit.store.file.engine import DATABASE, keep_lean, own_files
+from toolkit.store.file.engine import DATABASE, FileVersion, keep_lean, version_of
 from toolkit.store.file.schema import opened_for_reading, read_source
 from toolkit.store.ledger.contents import CATALOGUE
 from toolkit.store.ledger.history import (
@@ -42,7 +42,6 @@ _log = logging.getLogger(__name__)
 NOT_READABLE = "not readable"
 """What stands in the place of such a stream."""
 
-_Version = tuple[tuple[int, int, int], ...]
 _KEPT = 8
 
 
@@ -54,7 +53,7 @@ class Unreadable(NamedTuple):
     why: str
 
 
-_FOUND: dict[Path, tuple[_Version, dict[int, Unreadable]]] = {}
+_FOUND: dict[Path, tuple[FileVersion, dict[int, Unreadable]]] = {}
 """By file, as of one version of it: the streams by number. The file read last is at the end."""
 
 
@@ -69,7 +68,7 @@ def fault_of_key(key: str, kind: str) -> str:
 
 def unreadable(connection: duckdb.DuckDBPyConnection, path: Path) -> dict[int, Unreadable]:
     """Return the streams that cannot be read, by number. The file must be open."""
-    version = _version(path)
+    version = version_of(path)
     known = _FOUND.pop(path, None)
     if known is None or known[0] != version:
         known = version, dict(_named(connection))
@@ -113,16 +112,6 @@ def _named(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[int, Unreada
         why = why or ("its number is there twice" if same_number else fault_of_key(key, kind))
         if why:
             yield number, Unreadable(key, kind, why)
-
-
-def _version(path: Path) -> _Version:
-    """Return what differs between two states of a file."""
-    stats = []
-    for file in own_files(path)[:2]:
-        with contextlib.suppress(FileNotFoundError):  # the log is there at times
-            stat = file.stat()
-            stats.append((stat.st_ino, stat.st_mtime_ns, stat.st_size))
-    return tuple(stats)
 
 
 def published_note(store: Path) -> Path:
