@@ -91,6 +91,11 @@ class Analysis:
         return " ".join(text.partition("\n\n")[0].split()).replace("``", "")
 
     @property
+    def costs(self) -> bool:
+        """Whether a fee table changes the answer, or has a result beside it."""
+        return bool(self.net) or "fees" in self.takes
+
+    @property
     def is_curve(self) -> bool:
         """Whether its rows are points of a line, which its chart has all of."""
         return bool(self.chart) and not self.order

@@ -162,7 +162,7 @@ def of_series(
     """Return what a method of a series found as the answer of its analysis."""
     costs = isinstance(series, SpreadSeries | FundingSeries)
     if analysis is not None:
-        costs = bool(analysis.net) or "fees" in analysis.takes
+        costs = analysis.costs
     notes = [*notes_of(found), *HeldPrices(rail.store).lacking(found, series.window)]
     if isinstance(series, EventSeries) and analysis is not None:
         notes += _notes_of_events(rail, series, found, analysis, options)
@@ -189,7 +189,7 @@ def _notes_of_events(
 def of_selection(rail: Workspace, answer: SeriesAnswer) -> ToolAnswer:
     """Make an answer of what an analysis found of many series."""
     asked, analysis = answer.asked, answer.analysis
-    costs = bool(analysis.net) or "fees" in analysis.takes
+    costs = analysis.costs
     notes = [*asked.turned, *answer.notes]
     made = _of_many(rail, answer.sheet.ordered(), notes=notes, window=asked.window, costs=costs)
     bounds = _BOUNDS[asked.kind == Family.FUNDING]

@@ -193,7 +193,7 @@ def _arguments(of: Sequence[Analysis]) -> dict[str, Any]:
             words.append(f"Of {some([_NOUNS[each.family] for each, _ in given])} alone.")
         words += _units(given[0][1])
         found[name] = _schema(given[0][1]) | {"description": _unmarked(" ".join(words))}
-    costs = any(each.net or "fees" in each.takes for each in of)
+    costs = any(each.costs for each in of)
     return {**found, **(_COSTS if costs else {}), **_WINDOW, **_ALL_COLUMNS}
 
 

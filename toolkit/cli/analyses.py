@@ -135,7 +135,7 @@ def _of_trajectories(analysis: Analysis) -> Callable[..., None]:
     groups: dict[str, Any] = {"within": MeasuredWindow}
     if family is Family.SPREAD:
         groups["pairs"] = JoinOptions
-    if analysis.net or "fees" in analysis.takes:
+    if analysis.costs:
         groups["net_of"] = CostOptions
     keys = Annotated[list[str] | None, typer.Argument(help=_KEYS[family])]
     first = inspect.Parameter("trajectories", _BY_NAME, default=None, annotation=keys)

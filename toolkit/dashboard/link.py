@@ -64,6 +64,11 @@ def held_window(catalogue: pl.DataFrame, trajectory: str) -> Interval:
     return Interval(start // 60 * 60, -(-end // 60) * 60)
 
 
+def link_fault(asked: str, rest: Markdown, *values: object) -> Markdown:
+    """Return the sentence on what a link asks for, whose ``rest`` has places for values."""
+    return Markdown("The link asks for {}{}").format(markdown(asked), rest.format(*values))
+
+
 def read_link(params: Mapping[str, str], catalogue: pl.DataFrame) -> tuple[Choice, list[Markdown]]:
     """Read a link: a choice that can be shown, and a sentence for each wrong parameter.
 
@@ -75,29 +80,20 @@ def read_link(params: Mapping[str, str], catalogue: pl.DataFrame) -> tuple[Choic
     wrong: list[Markdown] = []
     trajectory = params.get("trajectory", keys[0])
     if trajectory not in keys and (found := held_stream(trajectory, keys)):
-        wrong.append(
-            Markdown("The link asks for {}, which is stored as {}, the other way round.").format(
-                markdown(trajectory), markdown(found[0])
-            )
-        )
+        turned = Markdown(", which is stored as {}, the other way round.")
+        wrong.append(link_fault(trajectory, turned, markdown(found[0])))
         trajectory = found[0]
     if trajectory not in keys:
-        wrong.append(
-            Markdown(
-                "The link asks for {}, which is not in this store; the page shows {} instead."
-            ).format(markdown(f"trajectory={trajectory}"), markdown(keys[0]))
-        )
+        unknown = Markdown(", which is not in this store; the page shows {} instead.")
+        wrong.append(link_fault(f"trajectory={trajectory}", unknown, markdown(keys[0])))
         trajectory = keys[0]
     held = held_window(catalogue, trajectory)
     if not {"start", "end"} & params.keys():
         preset = read_option(params, "window", PRESETS, _DEFAULT_PRESET, wrong)
         return Choice(trajectory, held.last(PRESETS[preset]), preset), wrong
     if "window" in params:
-        wrong.append(
-            Markdown(
-                "The link asks for {} and for a start or an end; the page uses the latter."
-            ).format(markdown(f"window={params['window']}"))
-        )
+        both = Markdown(" and for a start or an end; the page uses the latter.")
+        wrong.append(link_fault(f"window={params['window']}", both))
     default = held.last(PRESETS[_DEFAULT_PRESET])
     start, end = (
         _read_time(name, params[name], ts, wrong) if name in params else ts
@@ -130,12 +126,10 @@ def read_zoom(params: Mapping[str, str], wrong: list[Markdown]) -> Interval | No
         zoom = Interval(0, 0)
     if EARLIEST <= zoom.start < zoom.end <= LATEST:
         return zoom
-    wrong.append(
-        Markdown(
-            "The link asks for {}, which is not from an earlier to a later time; the page shows "
-            "the whole window."
-        ).format(markdown(f"zoom={params['zoom']}"))
+    backwards = Markdown(
+        ", which is not from an earlier to a later time; the page shows the whole window."
     )
+    wrong.append(link_fault(f"zoom={params['zoom']}", backwards))
     return None
 
 
@@ -145,10 +139,8 @@ def read_zone(params: Mapping[str, str], name: str, wrong: list[Markdown]) -> st
     try:
         utc_offset_s(pl.Series([0]), zone)
     except InputError as error:
-        fault = Markdown(
-            "The link asks for {}, which is not a time zone (allowed: {}); times are UTC instead."
-        )
-        wrong.append(fault.format(markdown(f"{name}={zone}"), error.allowed))
+        unknown = Markdown(", which is not a time zone (allowed: {}); times are UTC instead.")
+        wrong.append(link_fault(f"{name}={zone}", unknown, error.allowed))
         return "UTC"
     return zone
 
@@ -158,13 +150,8 @@ def read_choice(
 ) -> list[str]:
     """Read the allowed values of a comma-separated parameter. Each other value is a fault."""
     asked = [value for value in params.get(name, "").split(",") if value]
-    wrong.extend(
-        Markdown(
-            "The link asks for {}, which is not in this store; the page leaves it out."
-        ).format(markdown(f"{name}={value}"))
-        for value in asked
-        if value not in allowed
-    )
+    left_out = Markdown(", which is not in this store; the page leaves it out.")
+    wrong += [link_fault(f"{name}={each}", left_out) for each in asked if each not in allowed]
     return [value for value in dict.fromkeys(asked) if value in allowed]
 
 
@@ -179,11 +166,8 @@ def read_option(
     value = params.get(name, default)
     if value in allowed:
         return value
-    wrong.append(
-        Markdown("The link asks for {} (allowed: {}); the page takes {} instead.").format(
-            markdown(f"{name}={value}"), ", ".join(allowed), default
-        )
-    )
+    other = Markdown(" (allowed: {}); the page takes {} instead.")
+    wrong.append(link_fault(f"{name}={value}", other, ", ".join(allowed), default))
     return default
 
 
@@ -204,12 +188,8 @@ def read_number(
     low, high = bounds
     if low <= number <= high:
         return number
-    wrong.append(
-        Markdown(
-            "The link asks for {}, which is not a number from {:,g} to {:,g}; the page takes {:,g} "
-            "instead."
-        ).format(markdown(f"{name}={params[name]}"), low, high, default)
-    )
+    outside = Markdown(", which is not a number from {:,g} to {:,g}; the page takes {:,g} instead.")
+    wrong.append(link_fault(f"{name}={params[name]}", outside, low, high, default))
     return default
 
 
@@ -221,19 +201,12 @@ def _read_time(name: str, text: str, default: int, wrong: list[Markdown]) -> int
     else:
         allowed = "a time between 1970 and 2100"
     if ts is None or not EARLIEST <= ts <= LATEST:
-        wrong.append(
-            Markdown(
-                "The link asks for {}, which the page cannot show (allowed: {}); it uses {} "
-                "instead."
-            ).format(markdown(f"{name}={text}"), allowed, format_ts(default))
-        )
+        unshown = Markdown(", which the page cannot show (allowed: {}); it uses {} instead.")
+        wrong.append(link_fault(f"{name}={text}", unshown, allowed, format_ts(default)))
         return default
     if ts % 60:
-        wrong.append(
-            Markdown("The link asks for {}; the page shows whole minutes and uses {}.").format(
-                markdown(f"{name}={text}"), format_ts(ts - ts % 60)
-            )
-        )
+        whole = Markdown("; the page shows whole minutes and uses {}.")
+        wrong.append(link_fault(f"{name}={text}", whole, format_ts(ts - ts % 60)))
     return ts - ts % 60
 
 

@@ -327,7 +327,7 @@ def signature_of(analysis: Analysis) -> inspect.Signature:
     if "prices" in analysis.takes:
         prices = "Series | pl.DataFrame | None"
         optional.append(inspect.Parameter("prices", _BY_NAME, default=None, annotation=prices))
-    if analysis.net or "fees" in analysis.takes:
+    if analysis.costs:
         costs = [
             inspect.Parameter(name, _BY_NAME, default=default, annotation=_TYPES[name])
             for name, default in COSTS.items()
@@ -366,7 +366,7 @@ def docstring_of(analysis: Analysis) -> str:
     """Return the docstring of an analysis' method: sentence, parameters, and a reference."""
     lines = [analysis.sentence, "", f"Formula, columns, errors and an example: `{analysis.path}`."]
     lines += ["", *(f"``{each.name}``: {each.help}" for each in analysis.parameters)]
-    if analysis.net or "fees" in analysis.takes:
+    if analysis.costs:
         lines.append("``fees``: A fee table. Default: that of the workspace.")
     if "events" in analysis.takes:
         on = "Around the events of its symbol, in place of each event's own"

@@ -225,7 +225,7 @@ class Asked:
             return None
         given = ["rail.around(series)"] if "values" in analysis.takes else []
         given += [f"{name}={literal(value)}" for name, value in options.items()]
-        if self.net is not None and (analysis.net or "fees" in analysis.takes):
+        if self.net is not None and analysis.costs:
             given += python_costs(self.net.fees, self.net.style, self.net.notional)
         lines = ("import toolkit as tk", "", f"rail = tk.open({literal(place)})")
         return "\n".join([*lines, f"series = {self.opened}", _call(analysis.name, given)])

@@ -14,7 +14,7 @@ from toolkit.charts.time_axis import clock_text
 from toolkit.charts.view import subject_of
 from toolkit.columns import Column, column
 from toolkit.dashboard.desk import held_symbols
-from toolkit.dashboard.link import Choice, go_to
+from toolkit.dashboard.link import Choice, go_to, link_fault
 from toolkit.dashboard.loads import LOGS, Load, LoadPart, load_button, offer
 from toolkit.dashboard.parts.event_reading import read_documents, read_text
 from toolkit.dashboard.parts.event_tables import SEEN, size_bps, transition_columns
@@ -93,8 +93,8 @@ def _event_of(shell: PageShell, event_id: str, documents: pl.DataFrame) -> Shown
 def show_event(shell: PageShell, event_id: str, shown: ShownEvent | None, alike: pl.Series) -> None:
     """Show the event. ``alike`` are the ids of its kind, oldest first."""
     if shown is None:
-        lacking = Markdown("The link asks for {}, which is not in the stored events.")
-        st.warning(lacking.format(markdown(f"event={event_id}")))
+        lacking = Markdown(", which is not in the stored events.")
+        st.warning(link_fault(f"event={event_id}", lacking))
         load_button(shell.held, LOGS, "load_of_link")
         return
     with st.container(border=True, gap="small", key="event_shown"):

@@ -9,9 +9,10 @@ import polars as pl
 
 from toolkit.charts.matrix import rate_in
 from toolkit.columns import Column, column
+from toolkit.dashboard.link import link_fault
 from toolkit.dashboard.loads import command_words
 from toolkit.errors import InputError
-from toolkit.foreign import Markdown, markdown
+from toolkit.foreign import Markdown
 from toolkit.intervals import Interval
 from toolkit.market import Family, Trajectory
 from toolkit.reasons import Reason
@@ -61,16 +62,16 @@ def read_pair(key: str | None, held: Sequence[str]) -> tuple[str | None, list[Ma
     """
     if key is None:
         return (held[0] if held else None), []
-    asked = markdown(f"trajectory={key}")
+    asked = f"trajectory={key}"
     try:
         pair = Trajectory.parse(key, Family.FUNDING)
     except InputError as error:
-        no_pair = Markdown("The link asks for {}, which is not a pair (allowed: {}).")
-        return None, [no_pair.format(asked, error.allowed)]
+        no_pair = Markdown(", which is not a pair (allowed: {}).")
+        return None, [link_fault(asked, no_pair, error.allowed)]
     if held_key(pair.key, held) is not None:
         return pair.key, []
-    not_held = Markdown("The link asks for {}; its funding is not in this store ({} loads it).")
-    return None, [not_held.format(asked, command_words("sync", pair.key))]
+    not_held = Markdown("; its funding is not in this store ({} loads it).")
+    return None, [link_fault(asked, not_held, command_words("sync", pair.key))]
 
 
 def kept_legs(streams: pl.DataFrame) -> pl.DataFrame:
