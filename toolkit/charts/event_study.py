@@ -89,18 +89,12 @@ def event_study_chart(
 
 def _names(frame: pl.DataFrame) -> dict[str, str]:
     """Return the column of each figure, whatever the studied column is."""
-    found = {}
+    ends = ("_mean_lower", "_mean_upper")
+    means = [n for n in frame.columns if "_mean" in n and not any(end in n for end in ends)]
+    found = {of: name.replace("_mean", f"_{of}") for name in means[:1] for of in _FIGURES}
     for figure in _FIGURES:
-        ending = "_" if figure in ("mean", "median") else ""
-        named = [
-            name
-            for name in frame.columns
-            if f"_{figure}" in name
-            and not any(f"_{figure}_{end}" in name for end in ("lower", "upper") if ending)
-        ]
-        if not named:
+        if found.get(figure) not in frame.columns:
             raise InputError("frame", f"no {figure}", "a frame of events.study")
-        found[figure] = named[0]
     return found
 
 

@@ -45,6 +45,10 @@ def test_mean_median_and_both_bands_are_those_of_the_study():
     assert list(lines) == ["half of the events", "95 % band of the mean", "mean", "median"]
     assert lines["mean"].x.tolist() == [-10, -5, 0, 5, 10, 15, 20]
     assert lines["mean"].y.tolist() == found["return_mean_log_bps"].to_list()
+    assert lines["median"].y.tolist() == found["return_median_log_bps"].to_list()
+    above, below = np.array_split(lines["half of the events"].y, 2)
+    assert [*above] == found["return_q75_log_bps"].to_list()
+    assert [*reversed(below)] == found["return_q25_log_bps"].to_list()
     upper = lines["95 % band of the mean"].y[: found.height]
     assert list(upper) == found["return_mean_upper_log_bps"].to_list()
     assert lines["mean"].customdata.tolist() == found["n"].to_list()
