@@ -6,15 +6,16 @@ The limit of a file's size stands in for the disk: it can be set anywhere, at an
 from __future__ import annotations
 
 import resource
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
-import polars as pl
 import pytest
 
 from tests.dated import make_older
+from tests.empty_store import empty_store
 from toolkit.errors import StoreError
 from toolkit.intervals import EVER, Interval
 from toolkit.market import Trajectory
@@ -24,7 +25,7 @@ from toolkit.store.file.maintenance import back_up_store, compact, verify
 from toolkit.store.file.schema import FORMAT_VERSION, OLDEST_VERSION, read_format
 from toolkit.store.publish import import_store, publish
 
-from .conftest import ORIGIN, SOURCE
+from .conftest import ORIGIN, SOURCE, brought, frame_of
 
 PRICE = Trajectory.parse("A_B:X.spot")
 FULL = r"cannot be written: the disk is full, .* \(File too large\); free space in .* and try again"
@@ -41,10 +42,10 @@ def room_for(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def batch_of(page: Callable[..., pl.DataFrame], count: int) -> Batch:
+def batch_of(count: int) -> Batch:
     batch = Batch()
     rows = [(ts, ts / 7, ts / 3) for ts in range(count)]
-    batch.add(PRICE, page(rows), Interval(0, count), Edge(10**6, step_s=1))
+    batch.add(PRICE, frame_of(rows), Interval(0, count), Edge(10**6, step_s=1))
     return batch
 
 
@@ -54,20 +55,20 @@ def batch_of(page: Callable[..., pl.DataFrame], count: int) -> Batch:
     ids=["no log", "no checkpoint", "part of a log"],
 )
 def test_a_commit_says_so_and_succeeds_once_there_is_room(
-    store: Store, page: Callable, rows: int, size: int
+    store: Store, rows: int, size: int
 ) -> None:
     writer = StoreWriter(store)
     load_id = writer.start_load(ORIGIN)
     with room_for(size):
         for _ in range(2):
             with pytest.raises(StoreError, match=FULL) as refused:
-                writer.commit(load_id, batch_of(page, rows))
+                writer.commit(load_id, batch_of(rows))
             assert type(refused.value) is StoreError
             assert "\n" not in str(refused.value)
             assert refused.value.path == str(store.path)
         assert store.loads().height == 1
         assert store.counts(EVER).get(PRICE, 0) in {0, rows}
-    written = writer.commit(load_id, batch_of(page, rows))
+    written = writer.commit(load_id, batch_of(rows))
     assert (written.new + written.repeated, written.revised) == (rows, 0)
     assert store.counts(EVER) == {PRICE: rows}
     assert store.series(PRICE)["ts"].to_list() == list(range(rows))
@@ -87,23 +88,29 @@ def test_a_creation_says_so_and_leaves_nothing(tmp_path: Path, size: int) -> Non
     assert store.source == SOURCE
 
 
-@pytest.mark.parametrize(
-    "size",
-    [0, 4096, 300_000, 2_300_000],
-    ids=["nothing", "a header", "part of the copy", "the copy"],
-)
-def test_a_migration_says_so_and_leaves_the_store_as_it_was(
-    store: Store, page: Callable, size: int
-) -> None:
-    writer = StoreWriter(store)
-    load_id = writer.start_load(ORIGIN)
-    writer.commit(load_id, batch_of(page, 5_000))
+@pytest.fixture(scope="module")
+def older(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store of the format before this one, whose migration writes much."""
+    store = empty_store(tmp_path_factory.mktemp("older") / "rail.duckdb", SOURCE)
+    brought(store, batch_of(5_000))
     with duckdb.connect(str(store.path)) as connection:
         connection.execute(
             "INSERT INTO coverage SELECT 1, 'asked', 10 * i, 10 * i + 5, NULL, NULL, NULL "
             "FROM range(100_000, 345_760) r(i)"
         )
     make_older(store)
+    return store.path
+
+
+@pytest.mark.parametrize(
+    "size",
+    [0, 4096, 300_000, 2_300_000],
+    ids=["nothing", "a header", "part of the copy", "the copy"],
+)
+def test_a_migration_says_so_and_leaves_the_store_as_it_was(
+    store: Store, older: Path, size: int
+) -> None:
+    shutil.copyfile(older, store.path)
     with room_for(size), pytest.raises(StoreError, match=FULL) as refused:
         Store(store.path).loads()
     assert "\n" not in str(refused.value)
@@ -121,28 +128,28 @@ def test_a_migration_says_so_and_leaves_the_store_as_it_was(
 @pytest.mark.parametrize(
     "size", [4096, *(pytest.param(size, marks=pytest.mark.slow) for size in (0, 300_000))]
 )
-@pytest.mark.parametrize("work", ["compaction", "backup", "import"])
 def test_a_new_file_that_finds_no_room_is_not_there_and_the_store_is_as_it_was(
-    store: Store, page: Callable, work: str, size: int
+    store: Store, size: int
 ) -> None:
-    writer = StoreWriter(store)
-    writer.commit(writer.start_load(ORIGIN), batch_of(page, 20_000))
-    copy, where = store.path.with_name("copy.duckdb"), store.path.with_name("archive")
-    publish(store, where)
-    works: dict[str, Callable[[], object]] = {
-        "compaction": lambda: compact(store),
-        "backup": lambda: back_up_store(store, copy),
-        "import": lambda: import_store(where, copy),
-    }
-    with room_for(size), pytest.raises(StoreError, match=FULL) as refused:
-        works[work]()
-    assert "\n" not in str(refused.value)
-    assert refused.value.path == str(store.path if work == "compaction" else copy)
-    assert set(store.path.parent.iterdir()) == {store.path, where}
-    works[work]()
-    for made in (store, Store(copy)) if copy.exists() else (store,):
-        assert made.counts(EVER) == {PRICE: 20_000}
-        assert verify(made) == []
+    brought(store, batch_of(20_000))
+    names = ("archive", "backup.duckdb", "import.duckdb")
+    archive, backup, imported = (store.path.with_name(name) for name in names)
+    publish(store, archive)
+    works: list[tuple[Path, Callable[[], object]]] = [
+        (store.path, lambda: compact(store)),
+        (backup, lambda: back_up_store(store, backup)),
+        (imported, lambda: import_store(archive, imported)),
+    ]
+    for named, work in works:
+        with room_for(size), pytest.raises(StoreError, match=FULL) as refused:
+            work()
+        assert "\n" not in str(refused.value)
+        assert refused.value.path == str(named)
+        assert set(store.path.parent.iterdir()) == {store.path, archive}
+    for path, work in works:
+        work()
+        assert Store(path).counts(EVER) == {PRICE: 20_000}
+        assert verify(Store(path)) == []
 
 
 @pytest.mark.parametrize(
