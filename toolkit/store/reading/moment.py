@@ -105,6 +105,8 @@ class StoreState:
 
         ``unit`` is "month", or "day" for parts of all streams together. ``start`` is the first row.
         """
+        if start >= self.ends[table.name]:
+            return
         time = time_column(table)
         owner = (owner_column(table) or "NULL") if unit == "month" else "NULL"
         at = f"make_timestamp({time} * 1000000)"

@@ -10,7 +10,6 @@ import pytest
 
 from toolkit.errors import NotAStoreError, StoreVersionError
 from toolkit.store import Store
-from toolkit.store.publish import publish
 from toolkit.store.publish.manifest import (
     Manifest,
     _own_digest,
@@ -23,21 +22,26 @@ from toolkit.store.reading.moment import BOOKS, StoreState
 from ..conftest import FIRST, JANUARY
 
 
+@pytest.fixture(scope="module")
+def moment(full_file: Path) -> StoreState:
+    """The full store as it is."""
+    return StoreState.now(Store(full_file))
+
+
 @pytest.fixture
-def manifest(full: Store) -> Manifest:
+def manifest(moment: StoreState) -> Manifest:
     """The manifest of the full store, without files."""
-    return Manifest.of(StoreState.now(full), [])
+    return Manifest.of(moment, [])
 
 
-def test_all_bookkeeping_comes_back(full: Store, manifest: Manifest) -> None:
+def test_all_bookkeeping_comes_back(moment: StoreState, manifest: Manifest) -> None:
     books = read_manifest(written(manifest), "m").books
     for table in BOOKS:
-        assert books[table.name].sort(table.key).equals(StoreState.now(full).books[table.name])
+        assert books[table.name].sort(table.key).equals(moment.books[table.name])
 
 
-def test_it_is_json_that_a_person_can_read(full: Store, tmp_path: Path) -> None:
-    publish(full, tmp_path)
-    found = json.loads((tmp_path / "manifest.json").read_text())
+def test_it_is_json_that_a_person_can_read(published: Path) -> None:
+    found = json.loads((published / "manifest.json").read_text())
     assert found["source"]["label"] == "Replay of recorded data, example"
     stream = next(each for each in found["streams"] if each["key"] == FIRST)
     assert stream["kind"] == "price"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pandas as pd
@@ -24,7 +26,7 @@ from toolkit.store import Store, StoreWriter
 from toolkit.store.file.schema import FORMAT_VERSION
 from toolkit.store.publish import Published, import_store, publications, publish
 
-from ..conftest import FEBRUARY, FIRST, JANUARY, PAIR, minutes
+from ..conftest import FEBRUARY, FIRST, JANUARY, PAIR, committing, minutes
 
 PRICES = """
 stream              month    rows
@@ -96,22 +98,21 @@ def test_there_is_one_file_per_stream_and_month_and_what_did_not_change_is_not_w
 
 
 def test_the_same_rows_give_the_same_files_whatever_their_order(
-    full: Store, tmp_path: Path
+    full: Store, published: Path, tmp_path: Path
 ) -> None:
-    publish(full, tmp_path / "one")
     with duckdb.connect(str(full.path)) as connection:
         connection.execute("CREATE OR REPLACE TABLE price AS FROM price ORDER BY hash(ts)")
     publish(full, tmp_path / "two")
-    assert content(tmp_path / "one") == content(tmp_path / "two")
+    assert content(tmp_path / "two") == content(published)
 
 
-def test_a_file_that_was_cut_is_written_again(full: Store, where: str, folder: Path) -> None:
-    publish(full, where)
-    before = content(folder)
-    file = next(folder.glob("price/*.parquet"))
+def test_a_file_that_was_cut_is_written_again(
+    full: Store, where: str, archive: Path, published: Path
+) -> None:
+    file = next(archive.glob("price/*.parquet"))
     file.write_bytes(file.read_bytes()[:-1])
     assert publish(full, where).uploaded_files == 1
-    assert content(folder) == before
+    assert content(archive) == content(published)
 
 
 def test_a_place_with_another_source_is_refused(full: Store, where: str, tmp_path: Path) -> None:
@@ -134,19 +135,17 @@ def of_an_older_store_format(folder: Path) -> Path:
 
 
 def test_a_publication_of_an_older_format_is_published_again_from_its_own_source_alone(
-    full: Store, tmp_path: Path
+    full: Store, archive: Path, tmp_path: Path
 ) -> None:
-    folder = tmp_path / "published"
-    publish(full, folder)
-    manifest = (folder / "manifest.json").read_bytes()
-    older = of_an_older_store_format(folder)
+    manifest = (archive / "manifest.json").read_bytes()
+    older = of_an_older_store_format(archive)
     with pytest.raises(StoreVersionError, match="publish there again with this one, from the sto"):
-        import_store(folder, tmp_path / "again.duckdb")
+        import_store(archive, tmp_path / "again.duckdb")
     other = Store(tmp_path / "other.duckdb")
     StoreWriter(other).bind(Source("replay", "of another"))
     with pytest.raises(StoreSourceError, match="another source"):
-        publish(other, folder)
-    assert publish(full, folder).uploaded_bytes == len(manifest)
+        publish(other, archive)
+    assert publish(full, archive).uploaded_bytes == len(manifest)
     assert older.read_bytes() == manifest
 
 
@@ -193,21 +192,31 @@ READERS: dict[str, Callable[[Path], list[tuple[object, ...]]]] = {
 
 
 @pytest.mark.parametrize("reader", READERS)
-def test_others_read_the_files_without_us(full: Store, tmp_path: Path, reader: str) -> None:
-    publish(full, tmp_path / "published")
-    assert READERS[reader](tmp_path / "published") == [
+def test_others_read_the_files_without_us(published: Path, reader: str) -> None:
+    assert READERS[reader](published) == [
         (PAIR, JANUARY, 1.0, 1.1, '{"seq":1}'),
         (PAIR, FEBRUARY, 2.0, None, None),
     ]
 
 
+@pytest.fixture(scope="module")
+def made_twice(full_file: Path, published: Path, tmp_path_factory: Any) -> tuple[Path, str, str]:
+    """A folder with a store and two publications of it, and the names of their manifests."""
+    folder = tmp_path_factory.mktemp("twice")
+    store = Store(shutil.copy(full_file, folder / "rail.duckdb"))
+    place = shutil.copytree(published, folder / "archive")
+    (older,) = (file.name for file in place.glob("manifests/*.json"))
+    committing(store)(FIRST, minutes(FEBRUARY + 3_600, 10))
+    return folder, older, publish(store, place).address.rpartition("/")[2]
+
+
 @pytest.fixture
-def twice(full: Store, tmp_path: Path, commit: Callable) -> tuple[Path, str, str]:
-    """A place with two publications, and their addresses: the older and the newer."""
-    place = tmp_path / "archive"
-    older = publish(full, place).address
-    commit(FIRST, minutes(FEBRUARY + 3_600, 10))
-    return place, older, publish(full, place).address
+def twice(full: Store, tmp_path: Path, made_twice: tuple[Path, str, str]) -> tuple[Path, str, str]:
+    """A place with two publications of a store, and their addresses: the older and the newer."""
+    made, older, newer = made_twice
+    shutil.copyfile(made / "rail.duckdb", full.path)
+    place = shutil.copytree(made / "archive", tmp_path / "archive")
+    return place, f"{place}/manifests/{older}", f"{place}/manifests/{newer}"
 
 
 def aged(address: str) -> None:

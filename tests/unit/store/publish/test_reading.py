@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,22 +16,10 @@ from toolkit.store.publish import PublishedRows, import_store, open_published, p
 from ..conftest import FEBRUARY, FIRST, JANUARY, ORIGIN, minutes, same
 
 
-@pytest.fixture(scope="module", params=["a folder", "obstore"])
-def published(
-    request: pytest.FixtureRequest, full_file: Path, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Path, str]:
-    """The full store, published to a folder, and the same by the code for object stores."""
-    folder = tmp_path_factory.mktemp("published")
-    publish(Store(full_file), str(folder) if request.param == "a folder" else folder.as_uri())
-    return folder, request.param
-
-
-@pytest.fixture
-def where(published: tuple[Path, str], tmp_path: Path) -> str:
-    """A copy of `published`, named as that was."""
-    made, by = published
-    folder = shutil.copytree(made, tmp_path / "published")
-    return str(folder) if by == "a folder" else folder.as_uri()
+@pytest.fixture(params=["a folder", "obstore"])
+def where(request: pytest.FixtureRequest, archive: Path) -> str:
+    """The full store, published: a folder, and the same by the code for object stores."""
+    return str(archive) if request.param == "a folder" else archive.as_uri()
 
 
 @pytest.mark.slow
@@ -49,8 +36,8 @@ def test_an_imported_store_is_equal_and_publishes_the_same_files(
         assert again.read_bytes() == file.read_bytes()
 
 
-def test_loads_go_on_in_an_imported_store(where: str, tmp_path: Path, full: Store) -> None:
-    made = import_store(where, tmp_path / "made.duckdb")
+def test_loads_go_on_in_an_imported_store(published: Path, tmp_path: Path, full: Store) -> None:
+    made = import_store(published, tmp_path / "made.duckdb")
     StoreWriter(made).bind(full.source)
     assert StoreWriter(made).start_load(ORIGIN) == full.loads()["load_id"][0] + 1
 
@@ -61,10 +48,17 @@ def damage(file: Path) -> None:
     file.write_bytes(content)
 
 
-@pytest.mark.parametrize(("harm", "words"), [(damage, "is damaged"), (Path.unlink, "is missing")])
-@pytest.mark.parametrize("name", ["price", "event", "snapshot", "delivery"])
+@pytest.mark.parametrize(
+    ("name", "harm", "words"),
+    [
+        ("price", damage, "is damaged"),
+        ("event", Path.unlink, "is missing"),
+        ("snapshot", damage, "is damaged"),
+        ("delivery", Path.unlink, "is missing"),
+    ],
+)
 def test_a_file_that_is_damaged_or_missing_leaves_no_store(
-    where: str, tmp_path: Path, harm: Callable[[Path], None], words: str, name: str
+    where: str, tmp_path: Path, name: str, harm: Callable[[Path], None], words: str
 ) -> None:
     harm(min((tmp_path / "published" / name).glob("*.parquet")))
     before = set(tmp_path.iterdir())
@@ -85,13 +79,13 @@ def test_a_manifest_that_is_damaged_or_missing_leaves_no_store(where: str, tmp_p
     assert not (tmp_path / "made.duckdb").exists()
 
 
-def test_a_store_that_is_there_is_left(full: Store, where: str, tmp_path: Path) -> None:
+def test_a_store_that_is_there_is_left(full: Store, published: Path, tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="is there already"):
-        import_store(where, full.path)
+        import_store(published, full.path)
     other = Store(tmp_path / "other.duckdb")
     StoreWriter(other).bind(Source("replay", "another"))
     with pytest.raises(StoreSourceError):
-        import_store(where, other.path)
+        import_store(published, other.path)
     assert other.catalogue().height == 0
 
 
@@ -129,22 +123,21 @@ EVER = (0, 2**34)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("window", [EVER, (JANUARY + 60, FEBRUARY + 600), (JANUARY, JANUARY + 60)])
 def test_parts_have_the_rows_of_the_groups_of_a_store(
-    full: Store, tmp_path: Path, kind: str, window: tuple[int, int]
+    full_file: Path, published: Path, kind: str, window: tuple[int, int]
 ) -> None:
-    publish(full, tmp_path / "archive")
-    wanted = pl.concat(full.groups(kind, window))
+    wanted = pl.concat(Store(full_file).groups(kind, window))
     for rows in (None, 1):
-        parts = PublishedRows.of(str(tmp_path / "archive"), kind, window, rows=rows).parts
+        parts = PublishedRows.of(str(published), kind, window, rows=rows).parts
         found = pl.concat([part.read() for part in parts])
         assert found.equals(wanted)
         assert found.schema == wanted.schema
 
 
 def test_parts_are_of_the_keys_and_months_asked_for_and_refuse_files_that_were_changed(
-    full: Store, tmp_path: Path
+    archive: Path,
 ) -> None:
-    address = publish(full, tmp_path / "archive").address
-    place = str(tmp_path / "archive")
+    place = str(archive)
+    (address,) = map(str, archive.glob("manifests/*.json"))
     (part,) = PublishedRows.of(place, "price", (FEBRUARY, 2**34), [FIRST]).parts
     assert part.keys == [FIRST]
     assert [file.month for _, files in part.streams for file in files] == ["2026-02"]
@@ -155,7 +148,7 @@ def test_parts_are_of_the_keys_and_months_asked_for_and_refuse_files_that_were_c
     assert rows.address == address
     with pytest.raises(InputError, match="kind: 'event'"):
         PublishedRows.of(address, "event", EVER)
-    file = next((tmp_path / "archive" / "price").iterdir())
+    file = next((archive / "price").iterdir())
     file.write_bytes(file.read_bytes()[:-1] + b"x")
     with pytest.raises(StoreError, match="is damaged"):
         [part.read() for part in rows.parts]
