@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -166,8 +167,10 @@ def test_the_ledger_as_of_each_commit_is_what_a_copy_made_then_has(
         assert knowledge(store, 999)["catalogue"] == []
 
 
-def commit_two(store: Store) -> None:
-    """A first answer and a gap as of 1000, more of both as of 2000."""
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """A first answer and a gap as of 1000, more of both as of 2000. It is only read."""
+    store = empty_store(tmp_path_factory.mktemp("two") / "rail.duckdb", SOURCE)
     writer = StoreWriter(store)
     load_id = writer.start_load(ORIGIN, PRICES[:1], Interval(0, 600))
     for at, end in ((1_000, 120), (2_000, 300)):
@@ -176,80 +179,82 @@ def commit_two(store: Store) -> None:
         batch.add(PRICES[0], rows, Interval(0, end), Edge(at, step_s=60, asked_at=at))
         writer.commit(load_id, batch)
         date_commit(store, at)
+    return store
 
 
-def test_coverage_gaps_and_status_are_those_of_the_time(store: Store) -> None:
-    commit_two(store)
-    states = [store.coverage(PRICES[0], (0, 600), as_of=at).rows() for at in (1_999, 2_000)]
+@pytest.fixture
+def copy(two: Store, store: Store) -> Store:
+    """A copy of it, to be changed."""
+    shutil.copyfile(two.path, store.path)
+    return store
+
+
+def test_coverage_gaps_and_status_are_those_of_the_time(two: Store) -> None:
+    states = [two.coverage(PRICES[0], (0, 600), as_of=at).rows() for at in (1_999, 2_000)]
     assert states == [
         [(0, 120, "held"), (120, 600, "missing")],
         [(0, 300, "held"), (300, 600, "missing")],
     ]
-    gaps = [store.gaps(as_of=at)["end_ts"].to_list() for at in (999, 1_000, 2_000)]
+    gaps = [two.gaps(as_of=at)["end_ts"].to_list() for at in (999, 1_000, 2_000)]
     assert gaps == [[], [None], [500]]
-    shares = [stream_states(store, as_of=at)["answered_share"].to_list() for at in (999, 1_000)]
+    shares = [stream_states(two, as_of=at)["answered_share"].to_list() for at in (999, 1_000)]
     assert shares == [[], [0.2]]
-    assert stream_states(store)["answered_share"].to_list() == [0.5]
+    assert stream_states(two)["answered_share"].to_list() == [0.5]
 
 
 @pytest.mark.slow
-def test_a_store_as_known_at_a_time_reads_all_as_of_then(store: Store) -> None:
-    commit_two(store)
-    known = store.known(1_500)
-    assert knowledge(known) == knowledge(store, 1_500) != knowledge(store)
-    assert known.scan("price").collect().equals(store.scan("price", as_of=1_500).collect())
+def test_a_store_as_known_at_a_time_reads_all_as_of_then(two: Store) -> None:
+    known = two.known(1_500)
+    assert knowledge(known) == knowledge(two, 1_500) != knowledge(two)
+    assert known.scan("price").collect().equals(two.scan("price", as_of=1_500).collect())
     assert known.known(2_500).as_of == 2_500
     for at, why in ((999, "held nothing as of"), (int(time.time()) + 3_600, "has been")):
         with pytest.raises(RailError, match=why):
-            store.known(at)
+            two.known(at)
 
 
-def test_a_series_has_the_states_and_the_window_of_its_time(store: Store) -> None:
-    commit_two(store)
-    then, now = (read_series(store, PRICES[0], as_of=at) for at in (1_500, 2_500))
+def test_a_series_has_the_states_and_the_window_of_its_time(two: Store) -> None:
+    then, now = (read_series(two, PRICES[0], as_of=at) for at in (1_500, 2_500))
     assert (then.window, now.window) == ((0, 600), (0, 600))
     assert then.gaps()["length_s"].to_list() == [480]
     assert now.gaps()["length_s"].to_list() == [300]
     with pytest.raises(EmptyWindowError, match="held nothing as of"):
-        read_series(store, PRICES[0], as_of=999)
+        read_series(two, PRICES[0], as_of=999)
 
 
-def test_a_stream_that_came_later_was_not_known(store: Store) -> None:
-    commit_two(store)
-    writer = StoreWriter(store)
+def test_a_stream_that_came_later_was_not_known(copy: Store) -> None:
+    writer = StoreWriter(copy)
     writer.start_load(ORIGIN, PRICES[1:2], Interval(0, 600))
-    date_commit(store, 3_000)
-    assert PRICES[1] in store.ledger(as_of=3_000)
-    assert PRICES[1] not in store.ledger(as_of=2_999)
+    date_commit(copy, 3_000)
+    assert PRICES[1] in copy.ledger(as_of=3_000)
+    assert PRICES[1] not in copy.ledger(as_of=2_999)
     with pytest.raises(
         EmptyWindowError, match=r"knew nothing of A_B:X.spot as of 1970-01-01 00:49"
     ):
-        read_series(store, PRICES[1], as_of=2_999)
+        read_series(copy, PRICES[1], as_of=2_999)
 
 
-def test_sql_as_of_a_time_reads_the_views_as_they_were_and_no_table(store: Store) -> None:
-    commit_two(store)
+def test_sql_as_of_a_time_reads_the_views_as_they_were_and_no_table(two: Store) -> None:
     for at, price, held in ((1_000, 1_000.0, 120), (2_000, 2_000.0, 300)):
-        prices = store.sql("SELECT price FROM prices", as_of=at)["price"].to_list()
+        prices = two.sql("SELECT price FROM prices", as_of=at)["price"].to_list()
         assert prices == [price] * (held // 60)
-        ends = store.sql("FROM held_coverage WHERE state = 'settled'", as_of=at)["end_ts"]
+        ends = two.sql("FROM held_coverage WHERE state = 'settled'", as_of=at)["end_ts"]
         assert ends.to_list() == [held]
     for name in ("price", "coverage", "stream"):
         with pytest.raises(InputError, match="the views prices"):
-            store.sql(f"FROM {name}", as_of=1_000)
+            two.sql(f"FROM {name}", as_of=1_000)
 
 
 @pytest.mark.slow
-def test_a_change_that_is_lost_or_made_by_hand_is_a_fault(store: Store) -> None:
-    commit_two(store)
+def test_a_change_that_is_lost_or_made_by_hand_is_a_fault(copy: Store) -> None:
     for change, table in (
         ("DELETE FROM coverage_change WHERE change_id = 1", "coverage"),
         ("UPDATE edge SET served_at = 7", "edge"),
         ("DELETE FROM gap_change WHERE end_ts IS NOT NULL", "gap"),
     ):
-        with StoreWriter(store).writing() as connection:
+        with StoreWriter(copy).writing() as connection:
             connection.execute(change)
-        assert [fault for fault in verify(store) if fault.startswith(f"{table}: its history")]
+        assert [fault for fault in verify(copy) if fault.startswith(f"{table}: its history")]
 
 
 def test_streams_that_change_alike_are_one_row_and_what_did_not_change_is_none(
@@ -272,12 +277,11 @@ def test_streams_that_change_alike_are_one_row_and_what_did_not_change_is_none(
             assert runs == [(1, 4)] * states
 
 
-def test_functions_of_a_strangers_file_take_no_part_in_what_was_known(store: Store) -> None:
-    commit_two(store)
-    wanted = knowledge(store, 1_000)
-    with duckdb.connect(str(store.path)) as connection:
+def test_functions_of_a_strangers_file_take_no_part_in_what_was_known(copy: Store) -> None:
+    wanted = knowledge(copy, 1_000)
+    with duckdb.connect(str(copy.path)) as connection:
         connection.execute("CREATE MACRO coalesce(x, y) AS 7; CREATE MACRO max(x) AS 7")
-    assert knowledge(store, 1_000) == wanted
+    assert knowledge(copy, 1_000) == wanted
 
 
 def one_of_each(number: int) -> Batch:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import os
+import shutil
 from decimal import Decimal
 from pathlib import Path
 
@@ -24,19 +25,20 @@ PRICE, PAIR = "A_B:X.spot", "A_B:X.spot:Y.spot"
 
 
 @pytest.fixture(scope="module")
-def content(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    store = empty_store(tmp_path_factory.mktemp("sql") / "rail.duckdb", SOURCE)
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """A store that every question is put to."""
+    store = empty_store(tmp_path_factory.mktemp("sql") / "rail.duckdb", SOURCE, wait_s=60)
     commit = committing(store)
     commit(PRICE, [(0, 1.0), (60, 2.0)])
     commit(PAIR, [(0, 100.0, 101.0)])
-    return store.path.read_bytes()
+    return store
 
 
 @pytest.fixture
-def filled(content: bytes, tmp_path: Path) -> Store:
-    path = tmp_path / "rail.duckdb"
-    path.write_bytes(content)
-    return Store(path, wait_s=60)
+def copy(filled: Store, store: Store) -> Store:
+    """A copy of it, to be changed."""
+    shutil.copyfile(filled.path, store.path)
+    return store
 
 
 @pytest.mark.parametrize(
@@ -219,22 +221,22 @@ def test_parameters_that_fit_nothing_are_refused(filled: Store, parameters: obje
         filled.sql("FROM prices WHERE ts = ?", parameters)
 
 
-def test_a_file_that_this_process_writes_is_waited_for(filled: Store) -> None:
-    filled.sql("FROM prices")
-    hurried = Store(filled.path, wait_s=0.1)
-    with StoreWriter(filled).writing() as connection:
+def test_a_file_that_this_process_writes_is_waited_for(copy: Store) -> None:
+    copy.sql("FROM prices")
+    hurried = Store(copy.path, wait_s=0.1)
+    with StoreWriter(copy).writing() as connection:
         connection.execute("SELECT 1")
         with pytest.raises(StoreLockedError, match=f"process {os.getpid()}"):
             hurried.sql("FROM prices")
-    with filled.reading():
-        assert filled.sql("FROM prices").height == 2
+    with copy.reading():
+        assert copy.sql("FROM prices").height == 2
 
 
-def test_a_strangers_views_and_functions_do_not_run(filled: Store, tmp_path: Path) -> None:
+def test_a_strangers_views_and_functions_do_not_run(copy: Store, tmp_path: Path) -> None:
     secret = tmp_path / "secret.txt"
     secret.write_text("secret")
-    before = filled.sql("FROM prices ORDER BY ts"), filled.sql("FROM spreads")
-    with duckdb.connect(str(filled.path)) as connection:
+    before = copy.sql("FROM prices ORDER BY ts"), copy.sql("FROM spreads")
+    with duckdb.connect(str(copy.path)) as connection:
         for statement in (
             f"CREATE OR REPLACE VIEW prices AS SELECT content AS price FROM read_text('{secret}')",
             "CREATE OR REPLACE VIEW held_coverage AS SELECT error('it ran') AS key",
@@ -247,7 +249,7 @@ def test_a_strangers_views_and_functions_do_not_run(filled: Store, tmp_path: Pat
             "CREATE MACRO isfinite(x) AS true",
         ):
             connection.execute(statement)
-    theirs = Store(filled.path)
+    theirs = Store(copy.path)
     assert theirs.sql("FROM prices ORDER BY ts").equals(before[0])
     assert theirs.sql("FROM spreads").equals(before[1])
     assert theirs.sql("SELECT ln(1.0)").item() == 0.0
