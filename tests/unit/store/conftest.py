@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
@@ -97,6 +98,17 @@ def child() -> Iterator[Callable[..., Child]]:
     yield start
     for process in started:
         process.kill()
+
+
+@pytest.fixture
+def tmp_path(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Path]:
+    """An empty folder, under one name for all tests: stores at new paths need new engines."""
+    folder = tmp_path_factory.getbasetemp() / "test"
+    folder.mkdir(mode=0o700)
+    yield folder
+    folder.rename(tmp_path_factory.mktemp(re.sub(r"\W", "_", request.node.name)[:30]))
 
 
 @pytest.fixture

@@ -69,7 +69,7 @@ def test_rows_that_came_minute_by_minute_are_scattered_until_it_is_compacted(ful
 
 def test_space_that_was_freed_goes_back(full: Store) -> None:
     with duckdb.connect(str(full.path)) as connection:
-        connection.execute("CREATE TABLE waste AS SELECT random() FROM range(300000)")
+        connection.execute("CREATE TABLE waste AS SELECT random() FROM range(800000)")
         connection.execute("CHECKPOINT")
         connection.execute(
             "INSERT INTO delivery SELECT 'x' || i, i, NULL, NULL, 1 FROM range(40000) r(i)"
