@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,13 +29,24 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "archive"
 
 
+@pytest.fixture(scope="session")
+def opened(archive: Path) -> Path:
+    """A cache in which the publication has been opened."""
+    cache = archive.parent / "cache"
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("XDG_CACHE_HOME", str(cache))
+        tk.open(archive).close()
+    return cache
+
+
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 @pytest.fixture
-def rail(archive: Path) -> Iterator[Workspace]:
+def rail(archive: Path, opened: Path, tmp_path: Path) -> Iterator[Workspace]:
     """A workspace of the publication."""
+    shutil.copytree(opened, tmp_path / "cache")
     with tk.open(archive) as found:
         yield found
