@@ -31,7 +31,7 @@ TRAJECTORIES = (
     "funding/BTC_USDT:CORONA.futures:DRACO.futures",
     "1000PEPE_USDT:DRACO.futures",
 )
-EVENTS = 800
+EVENTS = 320
 """Events of each family in the sample, the newest an hour old and some older than seven days."""
 
 
@@ -99,7 +99,7 @@ def _event(family: str, number: int) -> dict[str, object]:
         "schema_id": f"svc.{family}.v1",
         "event_id": f"{family}-{number // 2}",
         "event_type": f"{family}.{'closed' if closed else 'opened'}",
-        "ts_ms": (NOW - 3_600) * 1_000 - (EVENTS - 1 - number) // 3 * 2_400_125,
+        "ts_ms": (NOW - 3_600) * 1_000 - (EVENTS - 1 - number) // 3 * 6_000_125,
         "lifecycle": "closed" if closed else "open",
         "symbol": "BTC_USDT",
         "buy_exchange": "AURORA",

@@ -35,7 +35,7 @@ def test_snapshots_of_another_shape_are_read_by_the_profile(kind: str) -> None:
     spreads = open_spreads(answers["spread"])
     found = dict(spreads.select("trajectory", "spread_pct").iter_rows())
     assert found == {key: data.rows[key].sort("ts")["spread_pct"][-1] for key in SPREADS}
-    assert activity_of_day(answers["activity"]) == dict.fromkeys(EventFamily, 105)
+    assert activity_of_day(answers["activity"]) == dict.fromkeys(EventFamily, 42)
     if kind == "inforce":  # a rate of an hour without an interval is no rate of an interval
         assert snapshot_items("funding", answers["funding"]).words == (
             "not understood: no rate, no interval_hours"
