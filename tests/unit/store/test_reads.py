@@ -15,7 +15,7 @@ from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter, event_log
 from toolkit.tables import BROUGHT, EVENT, LOAD
 from toolkit.wire.event_log import document_frame
 
-from .conftest import brought
+from .conftest import EDGE, brought
 
 KEY, OTHER = "A_B:X.spot", "A_B:X.spot:Y.spot"
 PRICE, SPREAD = Trajectory.parse(KEY), Trajectory.parse(OTHER)
@@ -24,19 +24,6 @@ PRICE, SPREAD = Trajectory.parse(KEY), Trajectory.parse(OTHER)
 def minutes(*numbers: int) -> list[tuple[int, float]]:
     """Rows at these minutes, newest first."""
     return [(60 * number, 1.0) for number in sorted(numbers, reverse=True)]
-
-
-@pytest.fixture
-def continuity(store: Store, commit: Callable) -> Callable[..., tuple[int, int, int]]:
-    """(holes, absent_rows, longest_hole_s) of a trajectory with rows at these times."""
-
-    def build(*times: int) -> tuple[int, int, int]:
-        commit(KEY, [(ts, 1.0) for ts in times])
-        trajectory, family, *found = store.continuity().drop("tied_rows").row(0)
-        assert (trajectory, family) == (KEY, "price")
-        return tuple(found)
-
-    return build
 
 
 def test_the_catalogue_counts_what_is_held_of_each_stream(store: Store, commit: Callable) -> None:
@@ -73,35 +60,38 @@ def test_an_event_log_is_known_to_the_end_of_its_own_answers(
     assert known == {"spread": 8970, "splash": 5000}
 
 
-@pytest.mark.parametrize(
-    ("times", "found"),
-    [
-        ((60, 120, 180, 240), (0, 0, 0)),
-        ((0, 60, 120, 300, 360, 1200), (2, 2 + 13, 780)),
-        ((0, 60, 120, 210, 270), (0, 0, 0)),  # up to half a step late
-        ((0, 60, 120, 211, 271), (1, 1, 31)),
-        ((60,), (0, 0, 0)),
-        ((0, 300, 600, 660, 720), (2, 8, 240)),
-        ((0, 60, 120, 420, 720), (2, 8, 240)),
-        ((0, 60, 360, 420, 720, 1620), (3, 4 + 4 + 14, 840)),
-        ((0, 300, 600, 900, 960), (0, 0, 0)),
-        ((0, 60, 360, 660, 960), (0, 0, 0)),
-        ((0, 60, 120, 420), (1, 4, 240)),
-    ],
-)
+CONTINUITY = {
+    (60, 120, 180, 240): (0, 0, 0),
+    (0, 60, 120, 300, 360, 1200): (2, 2 + 13, 780),
+    (0, 60, 120, 210, 270): (0, 0, 0),  # up to half a step late
+    (0, 60, 120, 211, 271): (1, 1, 31),
+    (60,): (0, 0, 0),
+    (0, 300, 600, 660, 720): (2, 8, 240),
+    (0, 60, 120, 420, 720): (2, 8, 240),
+    (0, 60, 360, 420, 720, 1620): (3, 4 + 4 + 14, 840),
+    (0, 300, 600, 900, 960): (0, 0, 0),
+    (0, 60, 360, 660, 960): (0, 0, 0),
+    (0, 60, 120, 420): (1, 4, 240),
+}
+"""Holes, absent rows and the longest hole (s) of trajectories with rows at these times."""
+
+
 def test_the_step_is_the_commonest_spacing_the_shortest_of_several(
-    continuity: Callable, times: tuple[int, ...], found: tuple[int, int, int]
+    store: Store, page: Callable
 ) -> None:
-    assert continuity(*times) == found
+    batch, keys = Batch(), {f"A{n}_B:X.spot": times for n, times in enumerate(CONTINUITY)}
+    for key, times in keys.items():
+        batch.add(Trajectory.parse(key), page([(ts, 1.0) for ts in times]), Interval(0, 1), EDGE)
+    brought(store, batch)
+    found = store.continuity().drop("kind", "tied_rows").rows()
+    assert {keys[key]: tuple(counts) for key, *counts in found} == CONTINUITY
 
 
-def test_a_revision_is_not_another_row(
-    store: Store, commit: Callable, continuity: Callable
-) -> None:
+def test_a_revision_is_not_another_row(store: Store, commit: Callable) -> None:
     commit(KEY, [(60, 9.0), (180, 9.0), (180, 8.0)])
     commit(OTHER, [])
-    assert continuity(60, 120, 180) == (0, 0, 0)
-    assert store.continuity()["stream"].to_list() == [KEY]
+    commit(KEY, [(ts, 1.0) for ts in (60, 120, 180)])
+    assert store.continuity().rows() == [(KEY, "price", 0, 0, 0, 0)]
     assert store.counts(Interval(0, 1000)) == {PRICE: 3}
 
 
@@ -142,18 +132,16 @@ def test_a_series_of_nothing_has_the_columns_of_one_with_rows(
         store.series(Trajectory.parse("A_B:Y.spot:Z.spot"))
 
 
-@pytest.mark.parametrize("window", [(60, 60), (61, 60), (120, -120)])
-def test_an_empty_or_backward_window_is_refused(
-    store: Store, commit: Callable, window: tuple[int, int]
-) -> None:
+def test_an_empty_or_backward_window_is_refused(store: Store, commit: Callable) -> None:
     commit(KEY, minutes(1, 2, 3))
-    for ask in (
-        lambda: store.series(PRICE, Interval(*window)),
-        lambda: store.counts(Interval(*window)),
-        lambda: store.coverage(PRICE, Interval(*window)),
-    ):
-        with pytest.raises(InputError, match="window"):
-            ask()
+    for ends in ((60, 60), (61, 60), (120, -120)):
+        for ask in (
+            lambda window: store.series(PRICE, window),
+            store.counts,
+            lambda window: store.coverage(PRICE, window),
+        ):
+            with pytest.raises(InputError, match="window"):
+                ask(Interval(*ends))
 
 
 @pytest.fixture
@@ -199,19 +187,17 @@ def test_without_tolerance_a_row_ends_with_its_step(store: Store, commit: Callab
     ]
 
 
-@pytest.mark.parametrize("tolerance_s", [None, 0, 30, 90, 180, 600])
-def test_a_part_of_the_window_says_what_the_whole_says(
-    store: Store, covered: Callable, tolerance_s: int | None
-) -> None:
-    def states(start: int, end: int) -> list[str]:
+def test_a_part_of_the_window_says_what_the_whole_says(store: Store, covered: Callable) -> None:
+    def states(start: int, end: int, tolerance_s: int | None) -> list[str]:
         found = store.coverage(PRICE, Interval(start, end), tolerance_s=tolerance_s)
         stretches = found.with_columns(seconds=pl.col("end_ts") - pl.col("start_ts"))
         return stretches.select(pl.col("state").repeat_by("seconds").explode())["state"].to_list()
 
     assert covered(0, 60)
-    whole = states(-120, 2400)
-    for start, end in [(0, 960), (30, 50), (230, 250), (250, 350), (300, 361), (590, 1900)]:
-        assert states(start, end) == whole[start + 120 : end + 120]
+    for tolerance_s in (None, 0, 30, 90, 180, 600):
+        whole = states(-120, 2400, tolerance_s)
+        for start, end in [(0, 960), (30, 50), (230, 250), (250, 350), (300, 361), (590, 1900)]:
+            assert states(start, end, tolerance_s) == whole[start + 120 : end + 120]
 
 
 def test_without_a_known_step_a_row_vouches_for_its_second(store: Store, commit: Callable) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import stat
 from collections import Counter
 from collections.abc import Callable
@@ -13,10 +14,11 @@ import duckdb
 import pytest
 
 from tests.dated import make_older
+from tests.empty_store import empty_store
 from toolkit.errors import NotAStoreError, StoreError, StoreSourceError, StoreVersionError
 from toolkit.intervals import Interval
 from toolkit.market import Source, Trajectory
-from toolkit.store import Inserted, LoadOrigin, Store, StoreWriter
+from toolkit.store import LoadOrigin, Store, StoreWriter
 from toolkit.store.file import schema
 from toolkit.store.file.connection import opened
 from toolkit.store.file.engine import own_files
@@ -32,7 +34,7 @@ from toolkit.store.file.schema import (
 from toolkit.tables import TABLES
 from toolkit.wire.quota import Allowance
 
-from .conftest import SOURCE
+from .conftest import SOURCE, committing
 
 BINDS = """
 import sys
@@ -224,23 +226,33 @@ def test_a_place_where_none_can_be_made_is_refused_and_nothing_is_left(
 
 ORIGIN = LoadOrigin("http://two", 20, None, "0.2.0", Allowance("builder", 600, 60, 599))
 PRICE = Trajectory.parse("A_B:X.spot")
+Rows = dict[str, list[tuple[object, ...]]]
 
 
-@pytest.fixture
-def new(store: Store, commit: Callable[..., Inserted]) -> dict[str, list[tuple[object, ...]]]:
-    """All of a store of this format, which the fixture `old` is made of."""
-    commit(PRICE, [(60, 1.0), (120, 2.0)])
-    return whole(store.path)
-
-
-@pytest.fixture
-def old(store: Store, new: object) -> Store:  # noqa: ARG001 - it is made first
-    """The same store as the format before had it."""
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Rows]:
+    """A store of the format before this one, and all that it had in this format."""
+    store = empty_store(tmp_path_factory.mktemp("older") / "rail.duckdb", SOURCE)
+    committing(store)("A_B:X.spot", [(60, 1.0), (120, 2.0)])
+    rows = whole(store.path)
     make_older(store)
-    return Store(store.path)
+    return store.path, rows
 
 
-def whole(path: Path) -> dict[str, list[tuple[object, ...]]]:
+@pytest.fixture
+def old(store: Store, both: tuple[Path, Rows]) -> Store:
+    """A copy of the older store."""
+    shutil.copyfile(both[0], store.path)
+    return store
+
+
+@pytest.fixture
+def new(both: tuple[Path, Rows]) -> Rows:
+    """All of the same store in this format."""
+    return both[1]
+
+
+def whole(path: Path) -> Rows:
     """Every column and row of every table of a file."""
     with duckdb.connect(str(path), read_only=True) as connection:
         names = [
@@ -259,7 +271,7 @@ def held_format(path: Path) -> int:
 
 
 def test_the_first_look_brings_it_to_this_format_and_nothing_it_held_is_lost(
-    old: Store, new: dict[str, object]
+    old: Store, new: Rows
 ) -> None:
     assert held_format(old.path) == OLDEST_VERSION
     assert old.gaps().is_empty()
