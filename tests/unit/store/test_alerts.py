@@ -25,7 +25,7 @@ from toolkit.store.writing.alerts import (
 )
 from toolkit.tables import AlertOutcome
 
-from .conftest import ORIGIN, PAIR, SOURCE, frame_of
+from .conftest import ORIGIN, PAIR, SOURCE, frame_of, writer_of
 
 
 def found(*changes: tuple[str, str, int]) -> pl.DataFrame:
@@ -40,7 +40,7 @@ def found(*changes: tuple[str, str, int]) -> pl.DataFrame:
 
 @pytest.fixture
 def writer(store: Store) -> StoreWriter:
-    return StoreWriter(store)
+    return writer_of(store)
 
 
 def recorded(

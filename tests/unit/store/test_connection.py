@@ -23,7 +23,7 @@ from toolkit.store import Batch, Edge, Store, StoreWriter
 from toolkit.store.file.connection import _FILES, opened
 
 from ...hostile import END, START, name_functions_as_duckdbs, store_of, streams
-from .conftest import ORIGIN, USES
+from .conftest import ORIGIN, USES, writer_of
 
 PRICE, SPREAD = Trajectory.parse("A_B:X.spot"), Trajectory.parse("A_B:X.spot:Y.spot")
 
@@ -123,7 +123,7 @@ def test_a_file_with_a_function_in_place_of_duckdbs_is_not_written_to(
 def test_threads_read_their_own_rows_and_whole_commits_while_another_writes(
     store: Store, page: Callable
 ) -> None:
-    StoreWriter(store).commit(1, Batch())
+    writer_of(store).commit(1, Batch())
     writing_ended = threading.Event()
 
     def write() -> int:
@@ -133,7 +133,7 @@ def test_threads_read_their_own_rows_and_whole_commits_while_another_writes(
                 edge, answered = Edge(10_000, step_s=60), Interval(0, 60 * number + 60)
                 batch.add(PRICE, page([(60 * number, 1.0)]), answered, edge)
                 batch.add(SPREAD, page([(60 * number, 1.0)], Family.SPREAD), answered, edge)
-                StoreWriter(store).commit(1, batch)
+                writer_of(store).commit(1, batch)
         finally:
             writing_ended.set()
         return 5
@@ -172,7 +172,7 @@ def test_a_block_reads_one_snapshot_whatever_is_committed_meanwhile(store: Store
 def test_reading_nests_also_while_a_writer_waits(store: Store) -> None:
     with ThreadPoolExecutor(1) as pool:
         with store.reading():
-            started = pool.submit(StoreWriter(store).start_load, ORIGIN)
+            started = pool.submit(writer_of(store).start_load, ORIGIN)
             await_waiting_writer(store)
             assert load_count(Store(store.path, wait_s=0)) == 0
             with store.reading():
@@ -181,7 +181,7 @@ def test_reading_nests_also_while_a_writer_waits(store: Store) -> None:
 
 
 def test_reading_inside_writing_sees_the_last_commit(store: Store) -> None:
-    with StoreWriter(store).writing() as connection:
+    with writer_of(store).writing() as connection:
         connection.execute(INSERT_A_LOAD)
         assert load_count(store) == 0
         assert connection.execute("SELECT load_id FROM load").fetchall() == [(7,)]
@@ -212,7 +212,7 @@ def test_a_writer_gives_up_on_a_thread_that_does_not_leave(store: Store, use: st
     with held(store, use), pytest.raises(StoreLockedError, match="another thread") as refused:
         StoreWriter(Store(store.path, wait_s=0.05)).start_load(ORIGIN)
     assert refused.value.pid == os.getpid()
-    assert StoreWriter(store).start_load(ORIGIN) == 1
+    assert writer_of(store).start_load(ORIGIN) == 1
 
 
 def test_new_readers_let_a_waiting_writer_go_first_and_go_on_once_it_has_given_up(
@@ -270,14 +270,14 @@ def test_an_error_of_the_caller_passes_as_it_is(
     with pytest.raises(kind) as passed:
         fail()
     assert passed.value is error
-    assert StoreWriter(store).start_load(ORIGIN) == 1
+    assert writer_of(store).start_load(ORIGIN) == 1
 
 
 def test_an_error_rolls_everything_back_even_where_the_caller_ended_the_transaction(
     store: Store,
 ) -> None:
     def fail_after(statement: str) -> None:
-        with StoreWriter(store).writing() as connection:
+        with writer_of(store).writing() as connection:
             connection.execute(INSERT_A_LOAD)
             connection.execute(statement).fetchall()
             raise ZeroDivisionError

@@ -9,12 +9,12 @@ import pytest
 from toolkit.errors import InputError, StoreError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Stream, Trajectory
-from toolkit.store import Batch, Edge, Gap, LoadOrigin, Store, StoreWriter
+from toolkit.store import Batch, Edge, Gap, LoadOrigin, Store
 from toolkit.store.writing.batch import Answered
 from toolkit.tables import GapStatus
 from toolkit.wire.event_log import document_frame
 
-from .conftest import ORIGIN, brought
+from .conftest import ORIGIN, brought, writer_of
 
 LOGS = [Stream.parse(f"events/{family}") for family in ("spread", "splash", "funding")]
 
@@ -22,7 +22,7 @@ LOGS = [Stream.parse(f"events/{family}") for family in ("spread", "splash", "fun
 def polled(store: Store, at: int, streams: list[Stream]) -> None:
     """Ask for the day up to a moment, as a sync does each minute."""
     edge, batch = Edge(served_at=at, step_s=0), Batch()
-    writer = StoreWriter(store)
+    writer = writer_of(store)
     load_id = writer.start_load(ORIGIN, streams, Interval(at - 86_400, at))
     for stream in streams:
         batch.add_documents(stream, document_frame([]), Interval(at - 120, at), edge)
@@ -49,7 +49,7 @@ def test_the_ledger_of_some_streams_in_a_window_is_all_that_is_read(store: Store
 
 
 def test_what_was_asked_and_never_answered_has_no_edge(store: Store) -> None:
-    StoreWriter(store).start_load(ORIGIN, LOGS, Interval(0, 600))
+    writer_of(store).start_load(ORIGIN, LOGS, Interval(0, 600))
     known = store.ledger()[LOGS[0]]
     assert (known.edge, known.answered, known.asked) == (None, [], [(0, 600)])
     for stream in (LOGS[0], Stream.parse("A_B:X.spot")):  # never answered, never asked for
@@ -121,13 +121,13 @@ SPREADS = EventLog(EventFamily.SPREAD)
 
 
 def load(store: Store) -> int:
-    return StoreWriter(store).start_load(LoadOrigin("http://h", 0, None, "0"))
+    return writer_of(store).start_load(LoadOrigin("http://h", 0, None, "0"))
 
 
 def lost(store: Store, *gaps: Gap) -> int:
     load_id, batch = load(store), Batch()
     batch.gaps = {gap.number: gap for gap in gaps}
-    StoreWriter(store).commit(load_id, batch)
+    writer_of(store).commit(load_id, batch)
     return load_id
 
 
@@ -136,7 +136,7 @@ def answered(store: Store, start: int, end: int, *, retention_s: int | None = No
     load_id, batch = load(store), Batch()
     edge = Edge(served_at=100_000, retention_s=retention_s, step_s=0)
     batch.add_documents(SPREADS, document_frame([]), Interval(start, end), edge)
-    StoreWriter(store).commit(load_id, batch)
+    writer_of(store).commit(load_id, batch)
     return load_id
 
 
@@ -148,7 +148,7 @@ def test_a_gap_is_open_then_ended_and_stays_one_row(store: Store) -> None:
     load_id = lost(store, Gap(1, SPREADS, 100, None, "closed with 1011"))
     batch = Batch()
     batch.gaps[1] = Gap(1, SPREADS, 100, 160, "closed with 1011")
-    StoreWriter(store).commit(load_id, batch)
+    writer_of(store).commit(load_id, batch)
     assert store.gaps().rows() == [
         (load_id, 1, "events/spread", 100, 160, "closed with 1011", "open", None)
     ]
@@ -169,7 +169,7 @@ def test_a_gap_without_an_end_is_never_repaired(store: Store) -> None:
     lost(store, Gap(1, SPREADS, 100, None, "x"))
     answered(store, 0, 1_000)
     assert statuses(store) == [GapStatus.OPEN]
-    StoreWriter(store).end_gaps(200)
+    writer_of(store).end_gaps(200)
     answered(store, 0, 1_000)
     assert statuses(store) == [GapStatus.REPAIRED]
 
@@ -188,7 +188,7 @@ def test_each_of_many_gaps_is_settled_by_the_answers_for_its_own_trajectory(stor
     load_id, batch, edge = load(store), Batch(), Edge(served_at=100_000, step_s=60)
     for key, answer in zip(keys, [(0, 900), (0, 140), (120, 900), (103, 160)], strict=True):
         batch.answered[key], batch.edges[key] = [Answered(Interval(*answer))], edge
-    StoreWriter(store).commit(load_id, batch)
+    writer_of(store).commit(load_id, batch)
     assert store.gaps().sort("gap_id").select("stream", "status", "repaired_load_id").rows() == [
         (keys[0].key, "repaired", load_id),
         (keys[1].key, "open", None),

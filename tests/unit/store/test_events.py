@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.empty_store import empty_store
 from toolkit.intervals import Interval
-from toolkit.market import EventFamily, EventLog, Source
+from toolkit.market import EventFamily, EventLog
 from toolkit.store import (
     ARCHIVE,
     SOCKET,
@@ -33,6 +32,8 @@ from toolkit.wire.findings import Finding
 from toolkit.wire.limits import LIMITS, Limits
 from toolkit.wire.profile.event_routes import BUILT_IN_EVENTS
 
+from .conftest import SOURCE, writer_of
+
 SPLASH = EventFamily.SPLASH
 
 SAYS = (
@@ -48,12 +49,13 @@ def row(event: str, version: int) -> dict[str, object]:
 
 
 def opened(folder: Path) -> tuple[Store, int]:
-    store = empty_store(folder / "s.duckdb", Source("live", "x"))
-    return store, StoreWriter(store).start_load(LoadOrigin("http://x", 1, None, "0"))
+    store = Store(folder / "rail.duckdb")
+    writer_of(store).bind(SOURCE)
+    return store, writer_of(store).start_load(LoadOrigin("http://x", 1, None, "0"))
 
 
 def commit(store: Store, load_id: int, rows: list[dict[str, object]]) -> Inserted:
-    return StoreWriter(store).commit(load_id, Batch(documents=[document_frame(rows)]))
+    return writer_of(store).commit(load_id, Batch(documents=[document_frame(rows)]))
 
 
 def test_a_hundred_versions_are_kept_byte_for_byte_and_the_others_are_named(tmp_path: Path) -> None:
@@ -81,7 +83,7 @@ def test_the_rule_holds_for_webhooks_too(tmp_path: Path) -> None:
     store, load_id = opened(tmp_path)
     rows = [row("e1", number) for number in range(101)]
     kept = keep_deliveries(
-        StoreWriter(store), load_id, [Delivered("d1", "splash")], document_frame(rows)
+        writer_of(store), load_id, [Delivered("d1", "splash")], document_frame(rows)
     )
     assert kept.events == Inserted(new=1, revised=99, unkept={"events/splash e1": 1})
 
@@ -132,7 +134,7 @@ def test_a_document_that_differs_in_its_trace_alone_is_no_revision(tmp_path: Pat
         *(1, 1),
         "0 held already, 1 came twice",
     )
-    another = StoreWriter(store).start_load(LoadOrigin("http://x", 2, None, "0"))
+    another = writer_of(store).start_load(LoadOrigin("http://x", 2, None, "0"))
     again = commit(store, another, [traced("d"), traced("e", size=3), traced("a")])
     assert (again.new, again.revised, again.repeats_counted) == (0, 0, "3 held already")
     with store.reading() as connection:
@@ -143,7 +145,7 @@ def test_a_document_that_differs_in_its_trace_alone_is_no_revision(tmp_path: Pat
 def test_what_differs_between_deliveries_is_said_by_the_profile_of_the_load(tmp_path: Path) -> None:
     store, _ = opened(tmp_path)
     logs = {SPLASH: replace(BUILT_IN_EVENTS[SPLASH], volatile=("note",))}
-    writer = StoreWriter(store)
+    writer = writer_of(store)
     load_id = writer.start_load(LoadOrigin("http://x", 2, None, "0", logs=logs))
     sent = [traced("a", note="x"), traced("a", note="y"), traced("b")]
     found = writer.commit(load_id, Batch(documents=[document_frame(sent)]))
@@ -158,10 +160,8 @@ WINDOW = Interval(0, 1_000)
 
 
 @pytest.fixture
-def writer(tmp_path: Path) -> StoreWriter:
-    writer = StoreWriter(Store(tmp_path / "rail.duckdb"))
-    writer.bind(Source("live", "s"))
-    return writer
+def writer(store: Store) -> StoreWriter:
+    return writer_of(store)
 
 
 def documents(names: Sequence[str], **columns: object) -> pl.DataFrame:

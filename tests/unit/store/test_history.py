@@ -28,7 +28,7 @@ from toolkit.wire.event_log import document_frame
 from toolkit.workspace.holdings import stream_states
 
 from ...conftest import examples
-from .conftest import EDGE, ORIGIN, SOURCE, frame_of
+from .conftest import EDGE, ORIGIN, SOURCE, frame_of, writer_of
 
 PRICES = [Trajectory.parse(f"A_B:{name}.spot") for name in ("W", "X", "Y", "Z")]
 SPLASHES = EventLog(EventFamily.SPLASH)
@@ -140,7 +140,7 @@ def test_the_ledger_as_of_each_commit_is_what_a_copy_made_then_has(
 ) -> None:
     folder = tmp_path_factory.mktemp("copies")
     store = empty_store(folder / "rail.duckdb", SOURCE)
-    writer, now, load_id = StoreWriter(store), 1_000, 0
+    writer, now, load_id = writer_of(store), 1_000, 0
     copies: dict[int, dict[str, Any]] = {}
     for step in steps:
         now += step["seconds"]
@@ -171,7 +171,7 @@ def test_the_ledger_as_of_each_commit_is_what_a_copy_made_then_has(
 def two(tmp_path_factory: pytest.TempPathFactory) -> Store:
     """A first answer and a gap as of 1000, more of both as of 2000. It is only read."""
     store = empty_store(tmp_path_factory.mktemp("two") / "rail.duckdb", SOURCE)
-    writer = StoreWriter(store)
+    writer = writer_of(store)
     load_id = writer.start_load(ORIGIN, PRICES[:1], Interval(0, 600))
     for at, end in ((1_000, 120), (2_000, 300)):
         batch = Batch(gaps={1: Gap(1, PRICES[0], 400, None if at == 1_000 else 500, "closed")})
@@ -260,7 +260,7 @@ def test_a_change_that_is_lost_or_made_by_hand_is_a_fault(copy: Store) -> None:
 def test_streams_that_change_alike_are_one_row_and_what_did_not_change_is_none(
     store: Store,
 ) -> None:
-    writer = StoreWriter(store)
+    writer = writer_of(store)
     load_id = writer.start_load(ORIGIN, PRICES, Interval(0, 600))
     for _ in range(2):
         batch = Batch()
@@ -297,7 +297,7 @@ def one_of_each(number: int) -> Batch:
 
 def test_revisions_inside_one_load_are_seen_by_commit(tmp_path: Path) -> None:
     store = empty_store(tmp_path / "rail.duckdb", SOURCE)
-    writer = StoreWriter(store)
+    writer = writer_of(store)
     load_id = writer.start_load(ORIGIN)
     for number in (2, 3):
         writer.commit(load_id, one_of_each(number))
@@ -315,7 +315,7 @@ def test_revisions_inside_one_load_are_seen_by_commit(tmp_path: Path) -> None:
 
 def test_a_commit_has_the_second_of_the_local_clock(tmp_path: Path) -> None:
     store = empty_store(tmp_path / "rail.duckdb", SOURCE)
-    writer, before = StoreWriter(store), int(time.time())
+    writer, before = writer_of(store), int(time.time())
     writer.commit(writer.start_load(ORIGIN), one_of_each(1))
     with store.reading() as connection:
         for table in DATED:

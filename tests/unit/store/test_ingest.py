@@ -11,11 +11,11 @@ from tests.dated import date_load
 from toolkit.errors import StoreError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Family, Trajectory
-from toolkit.store import Batch, Edge, Inserted, LoadOrigin, Store, StoreWriter
+from toolkit.store import Batch, Edge, Inserted, LoadOrigin, Store
 from toolkit.tables import SERIES, TIE
 from toolkit.wire.event_log import document_frame
 
-from .conftest import EDGE, ORIGIN, brought
+from .conftest import EDGE, ORIGIN, brought, writer_of
 
 KEY = "A_B:X.spot"
 PRICE, SPREAD = Trajectory.parse(KEY), Trajectory.parse("A_B:X.spot:Y.spot")
@@ -66,7 +66,7 @@ def test_the_same_legs_in_two_families_are_two_trajectories(store: Store, page: 
     batch = Batch()
     batch.add(SPREAD, page([(60, 1.0, 1.1)], Family.SPREAD), Interval(0, 120), EDGE)
     batch.add(FUNDING, page([(0, 0.1), (60, 0.2)], Family.FUNDING), Interval(0, 180), EDGE)
-    writer = StoreWriter(store)
+    writer = writer_of(store)
     assert writer.commit(writer.start_load(ORIGIN), batch) == Inserted(new=3)
     assert writer.commit(writer.start_load(ORIGIN), batch) == Inserted(repeated=3)
     assert store.series(SPREAD)["buy_price"].to_list() == [1.0]
@@ -92,7 +92,7 @@ def test_the_edge_is_that_of_the_last_load_and_of_its_last_page(
     store: Store, page: Callable, commit: Callable
 ) -> None:
     commit(KEY, [], edge=Edge(900, 5, 100, None))
-    writer = StoreWriter(store)
+    writer = writer_of(store)
     load_id = writer.start_load(ORIGIN)
     for edge in (Edge(1000, 10, None, None), Edge(1000, 10, None, 60)):
         batch = Batch()
@@ -105,7 +105,7 @@ def test_the_edge_is_that_of_the_last_load_and_of_its_last_page(
 def test_an_answer_without_rows_in_the_same_batch_leaves_the_newest_row_the_newest(
     store: Store, page: Callable
 ) -> None:
-    writer, batch = StoreWriter(store), Batch()
+    writer, batch = writer_of(store), Batch()
     batch.add(PRICE, page([]), Interval(1, 2), Edge(1000, 10, None, 60, tail_ts=940))
     batch.add(PRICE, page([]), Interval(0, 1), Edge(1000, 10, None, 60))
     writer.commit(writer.start_load(ORIGIN), batch)
@@ -141,7 +141,7 @@ def test_a_batch_with_a_bad_frame_leaves_nothing_of_itself(
 
 
 def test_a_batch_of_nothing_changes_nothing(store: Store) -> None:
-    writer = StoreWriter(store)
+    writer = writer_of(store)
     assert writer.commit(writer.start_load(ORIGIN), Batch()) == Inserted()
     assert set(sizes(store).values()) == {0}
 
@@ -164,7 +164,7 @@ def test_what_comes_twice_in_one_load_is_told_from_what_was_held_before_it(
         made.add_documents(log, document_frame([document]), stretch, EDGE)
         return made
 
-    writer = StoreWriter(store)
+    writer = writer_of(store)
     first = writer.start_load(ORIGIN)
     assert writer.commit(first, batch()).repeats_counted == "0 held already"
     assert writer.commit(first, batch()).repeats_counted == "0 held already, 3 came twice"
@@ -188,7 +188,7 @@ def keep(store: Store, page: Callable) -> Callable[..., Inserted]:
         for rows in pages:
             padded = [(ts, price, None, None, *extra) for ts, price, *extra in rows]
             batch.add(PRICE, page(padded), Interval(0, 1), EDGE, tied=tied)
-        writer = StoreWriter(store)
+        writer = writer_of(store)
         return writer.commit(writer.start_load(origin), batch)
 
     return write
@@ -269,7 +269,7 @@ def test_what_was_known_earlier_has_the_ties_of_then(store: Store, keep: Callabl
 
 def test_a_load_without_keys_leaves_the_key_as_it_is(store: Store, keep: Callable) -> None:
     keep([(60, 1.0, seq(1))], key=BY_SEQ)
-    StoreWriter(store).start_load(LoadOrigin("webhook", 0, None, "0"))
+    writer_of(store).start_load(LoadOrigin("webhook", 0, None, "0"))
     with store.reading() as connection:
         facts = dict(connection.execute("SELECT * FROM meta").fetchall())
     assert facts["price_key"] == '["ts", "seq"]'

@@ -11,11 +11,11 @@ import pytest
 from toolkit.errors import InputError, UnknownTrajectoryError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Trajectory
-from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter, event_logs
+from toolkit.store import Batch, Edge, LoadOrigin, Store, event_logs
 from toolkit.tables import BROUGHT, EVENT, LOAD
 from toolkit.wire.event_log import document_frame
 
-from .conftest import EDGE, brought
+from .conftest import EDGE, brought, writer_of
 
 KEY, OTHER = "A_B:X.spot", "A_B:X.spot:Y.spot"
 PRICE, SPREAD = Trajectory.parse(KEY), Trajectory.parse(OTHER)
@@ -237,7 +237,7 @@ def test_an_answer_of_which_nothing_is_final_leaves_only_the_edge(
 
 def test_loads_tell_what_was_asked_where_and_what_was_found(store: Store) -> None:
     origin = LoadOrigin("http://one", 10_000, "5c4e", "0.1.0")
-    writer = StoreWriter(store)
+    writer = writer_of(store)
     assert [writer.start_load(origin) for _ in range(3)] == [1, 2, 3]
     writer.finish_load(1, [])
     writer.finish_load(3, [{"kind": "next_missing", "times": 2}])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,21 @@ from tests.empty_store import empty_store
 from toolkit.errors import InputError, StoreError, UnknownTrajectoryError
 from toolkit.intervals import EVER, Interval
 from toolkit.market import Family, Trajectory
-from toolkit.store import Store
+from toolkit.store import Batch, Store
 from toolkit.store.file.maintenance import compact
 
 from ...conftest import examples
-from .conftest import SOURCE, committing
+from .conftest import EDGE, SOURCE, brought, frame_of
 
 KEYS = [f"A{number}_B:X.spot" for number in (3, 1, 2)]
+
+
+def commit_each(store: Store, *rows: Sequence[tuple[int, float]]) -> None:
+    """Commit rows of each trajectory as one load, of all the same if once."""
+    batch = Batch()
+    for key, of_it in zip(KEYS, rows if len(rows) > 1 else rows * len(KEYS), strict=True):
+        batch.add(Trajectory.parse(key), frame_of(of_it), Interval(0, 1), EDGE)
+    brought(store, batch)
 
 
 @pytest.fixture(scope="module")
@@ -31,9 +39,8 @@ def held(tmp_path_factory: pytest.TempPathFactory) -> Store:
     """Three trajectories of 5, 20 and 50 rows, each with some revised by a second load."""
     store = empty_store(tmp_path_factory.mktemp("scan") / "rail.duckdb", SOURCE, wait_s=60)
     for load, step in enumerate((1, 7), start=1):
-        for key, count in zip(KEYS, (5, 20, 50), strict=True):
-            rows = [(60 * at, at + load / 4) for at in range(0, count, step)]
-            committing(store)(key, rows)
+        rows = [(60 * at, at + load / 4) for at in range(0, 50, step)]
+        commit_each(store, *(rows[: -(-count // step)] for count in (5, 20, 50)))
         date_commit(store, 100 * load)
     return store
 
@@ -97,13 +104,11 @@ def test_a_lazy_query_finds_what_it_finds_in_all_rows(
 
 
 def test_what_is_committed_between_two_groups_is_in_none(store: Store, commit: Callable) -> None:
-    for key in KEYS:
-        commit(key, [(120, 2.0), (60, 1.0)])
+    commit_each(store, [(120, 2.0), (60, 1.0)])
     groups, lazy = store.groups(Family.PRICE, rows=1), store.scan(Family.PRICE)
     first = next(groups)
     before = by_series(store, EVER)
-    for key in KEYS:
-        commit(key, [(180, 3.0), (60, 9.0)])
+    commit_each(store, [(180, 3.0), (60, 9.0)])
     commit("A0_B:X.spot", [(60, 1.0)])
     assert pl.concat([first, *groups]).equals(before)
     assert lazy.collect().equals(before)
@@ -126,8 +131,7 @@ def test_another_file_in_the_place_of_a_store_that_is_read_is_an_error(
 def test_a_compaction_after_a_backfill_is_an_error_of_a_scan_that_is_under_way(
     store: Store, commit: Callable
 ) -> None:
-    for key in KEYS:
-        commit(key, [(120, 2.0), (180, 1.0)])
+    commit_each(store, [(120, 2.0), (180, 1.0)])
     groups, lazy = store.groups(Family.PRICE, rows=1), store.scan(Family.PRICE)
     next(groups)
     commit(KEYS[-1], [(60, 3.0)])  # in another order it is one of the rows that were counted
@@ -139,10 +143,9 @@ def test_a_compaction_after_a_backfill_is_an_error_of_a_scan_that_is_under_way(
 
 
 def test_a_compaction_alone_changes_nothing_for_a_scan_that_is_under_way(
-    store: Store, commit: Callable
+    store: Store,
 ) -> None:
-    for key in reversed(KEYS):
-        commit(key, [(120, 2.0), (60, 1.0)])
+    commit_each(store, [(120, 2.0), (60, 1.0)])
     before = by_series(store, EVER)
     groups, lazy = store.groups(Family.PRICE, rows=1), store.scan(Family.PRICE)
     first = next(groups)

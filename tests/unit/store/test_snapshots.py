@@ -13,10 +13,10 @@ import pytest
 from toolkit.errors import InputError, UnknownTrajectoryError
 from toolkit.intervals import Interval
 from toolkit.market import SnapshotKind, SnapshotLog, Stream
-from toolkit.store import Batch, Edge, Snapshot, Store, StoreWriter
+from toolkit.store import Batch, Edge, Snapshot, Store
 from toolkit.store.reading.snapshots import read_snapshots
 
-from .conftest import ORIGIN, SOURCE
+from .conftest import ORIGIN, writer_of
 
 PAIR = "snapshot-spread/BTC_USD:X.spot:Y.futures"
 OTHER = "snapshot-spread/ETH_USD:X.spot:Y.futures"
@@ -37,8 +37,7 @@ def rate(value: float) -> dict[str, object]:
 @pytest.fixture
 def poll(store: Store) -> Callable[..., int]:
     """Commits one answer under a load of its own, and returns the load's number."""
-    writer = StoreWriter(store)
-    writer.bind(SOURCE)
+    writer = writer_of(store)
 
     def committed(at: int, answer: object, kind: str = "spread", period_s: int | None = None):
         log, batch = SnapshotLog.named(kind), Batch()

@@ -25,7 +25,7 @@ from toolkit.store import Batch, Edge, Snapshot, Store, StoreWriter
 from toolkit.store.reading.views import VIEWS
 from toolkit.wire.event_log import document_frame
 
-from .conftest import ORIGIN, SOURCE, committing
+from .conftest import ORIGIN, SOURCE, committing, writer_of
 
 PRICE, PAIR = "A_B:X.spot", "A_B:X.spot:Y.spot"
 FUNDING = "funding/A_B:X.futures:Y.futures"
@@ -77,7 +77,7 @@ def content(tmp_path_factory: pytest.TempPathFactory) -> bytes:
         }
         batch, log, frame = Batch(), EventLog(EventFamily.SPREAD), document_frame([document])
         batch.add_documents(log, frame, Interval(MARCH, MARCH + 60), Edge(MARCH + 999, step_s=0))
-        writer = StoreWriter(store)
+        writer = writer_of(store)
         writer.commit(writer.start_load(ORIGIN), batch)
         batch = Batch()
         for kind, item in (("spread", {**PAIR_ITEM, "spread_pct": 1.0}), ("funding", RATE_ITEM)):
