@@ -35,6 +35,7 @@ from toolkit.store import (
     StoreWriter,
     keep_deliveries,
 )
+from toolkit.store.file.maintenance import verify
 from toolkit.tables import SERIES, TABLES
 from toolkit.wire.event_log import document_frame
 
@@ -215,6 +216,12 @@ def full(store: Store, full_file: Path) -> Store:
     """A copy of `full_file`, in place of the empty store."""
     shutil.copyfile(full_file, store.path)
     return store
+
+
+def faults_of(store: Store) -> list[str]:
+    """All that `verify` finds, in one opening: by itself it lets others write after each query."""
+    with store.reading():
+        return verify(store)
 
 
 def everything(store: Store) -> dict[str, pl.DataFrame]:

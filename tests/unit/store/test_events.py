@@ -26,13 +26,12 @@ from toolkit.store import (
     StoreWriter,
     keep_deliveries,
 )
-from toolkit.store.file.maintenance import verify
 from toolkit.wire.event_log import document_frame, read_document
 from toolkit.wire.findings import Finding
 from toolkit.wire.limits import LIMITS, Limits
 from toolkit.wire.profile.event_routes import BUILT_IN_EVENTS
 
-from .conftest import SOURCE, writer_of
+from .conftest import SOURCE, faults_of, writer_of
 
 SPLASH = EventFamily.SPLASH
 
@@ -211,7 +210,7 @@ def test_a_socket_counts_each_time_up_to_a_limit_and_came_when_its_first_message
     (arrived,) = writer.store.arrivals("splash", WINDOW).filter(channel=SOCKET)["arrived_ms"]
     assert arrived == 70_000
     assert writer.store.channels_open().rows() == [(SOCKET, "splash", 60, 61)] * 3
-    assert not list(verify(writer.store))
+    assert not list(faults_of(writer.store))
 
 
 def test_documents_without_schema_or_type_are_told_apart_from_those_with_one(

@@ -21,11 +21,11 @@ from toolkit.intervals import EVER, Interval
 from toolkit.market import Trajectory
 from toolkit.store import Batch, Edge, Store, StoreWriter
 from toolkit.store.file.engine import full_disk
-from toolkit.store.file.maintenance import back_up_store, compact, verify
+from toolkit.store.file.maintenance import back_up_store, compact
 from toolkit.store.file.schema import FORMAT_VERSION, OLDEST_VERSION, read_format
 from toolkit.store.publish import import_store, publish
 
-from .conftest import ORIGIN, SOURCE, brought, frame_of
+from .conftest import ORIGIN, SOURCE, brought, faults_of, frame_of
 
 PRICE = Trajectory.parse("A_B:X.spot")
 FULL = r"cannot be written: the disk is full, .* \(File too large\); free space in .* and try again"
@@ -149,7 +149,7 @@ def test_a_new_file_that_finds_no_room_is_not_there_and_the_store_is_as_it_was(
     for path, work in works:
         work()
         assert Store(path).counts(EVER) == {PRICE: 20_000}
-        assert verify(Store(path)) == []
+        assert faults_of(Store(path)) == []
 
 
 @pytest.mark.parametrize(

@@ -21,14 +21,14 @@ from toolkit.intervals import EVER, Interval
 from toolkit.market import EventFamily, EventLog, SnapshotKind, SnapshotLog, Stream, Trajectory
 from toolkit.series import read_series
 from toolkit.store import Batch, Edge, Gap, Ledger, Snapshot, Store, StoreWriter
-from toolkit.store.file.maintenance import compact, verify
+from toolkit.store.file.maintenance import compact
 from toolkit.store.publish import import_store, publish
 from toolkit.tables import DATED
 from toolkit.wire.event_log import document_frame
 from toolkit.workspace.holdings import stream_states
 
 from ...conftest import examples
-from .conftest import EDGE, ORIGIN, SOURCE, frame_of, writer_of
+from .conftest import EDGE, ORIGIN, SOURCE, faults_of, frame_of, writer_of
 
 PRICES = [Trajectory.parse(f"A_B:{name}.spot") for name in ("W", "X", "Y", "Z")]
 SPLASHES = EventLog(EventFamily.SPLASH)
@@ -153,13 +153,12 @@ def test_the_ledger_as_of_each_commit_is_what_a_copy_made_then_has(
             writer.end_gaps(step["clock"])
         date_commit(store, now)
         copies[now] = knowledge(store)
-    with store.reading():
-        assert verify(store) == []
+    assert faults_of(store) == []
     compact(store)
     publish(store, folder / "published")
     imported = import_store(folder / "published", folder / "imported.duckdb")
     with store.reading(), imported.reading():  # a file is opened once for all questions
-        assert verify(store) == verify(imported) == []
+        assert faults_of(store) == faults_of(imported) == []
         for at, wanted in copies.items():
             assert knowledge(store, at) == wanted
             assert imported.ledger(as_of=at) == store.ledger(as_of=at)
@@ -190,16 +189,17 @@ def copy(two: Store, store: Store) -> Store:
 
 
 def test_coverage_gaps_and_status_are_those_of_the_time(two: Store) -> None:
-    states = [two.coverage(PRICES[0], (0, 600), as_of=at).rows() for at in (1_999, 2_000)]
-    assert states == [
-        [(0, 120, "held"), (120, 600, "missing")],
-        [(0, 300, "held"), (300, 600, "missing")],
-    ]
-    gaps = [two.gaps(as_of=at)["end_ts"].to_list() for at in (999, 1_000, 2_000)]
-    assert gaps == [[], [None], [500]]
-    shares = [stream_states(two, as_of=at)["answered_share"].to_list() for at in (999, 1_000)]
-    assert shares == [[], [0.2]]
-    assert stream_states(two)["answered_share"].to_list() == [0.5]
+    with two.reading():  # once for all questions
+        states = [two.coverage(PRICES[0], (0, 600), as_of=at).rows() for at in (1_999, 2_000)]
+        assert states == [
+            [(0, 120, "held"), (120, 600, "missing")],
+            [(0, 300, "held"), (300, 600, "missing")],
+        ]
+        gaps = [two.gaps(as_of=at)["end_ts"].to_list() for at in (999, 1_000, 2_000)]
+        assert gaps == [[], [None], [500]]
+        shares = [stream_states(two, as_of=at)["answered_share"].to_list() for at in (999, 1_000)]
+        assert shares == [[], [0.2]]
+        assert stream_states(two)["answered_share"].to_list() == [0.5]
 
 
 @pytest.mark.slow
@@ -254,7 +254,7 @@ def test_a_change_that_is_lost_or_made_by_hand_is_a_fault(copy: Store) -> None:
     ):
         with StoreWriter(copy).writing() as connection:
             connection.execute(change)
-        assert [fault for fault in verify(copy) if fault.startswith(f"{table}: its history")]
+        assert [fault for fault in faults_of(copy) if fault.startswith(f"{table}: its history")]
 
 
 def test_streams_that_change_alike_are_one_row_and_what_did_not_change_is_none(
@@ -302,15 +302,16 @@ def test_revisions_inside_one_load_are_seen_by_commit(tmp_path: Path) -> None:
     for number in (2, 3):
         writer.commit(load_id, one_of_each(number))
         date_commit(store, at=1_000 * number)
-    for at, rows in ((1_999, []), (2_000, [2]), (2_999, [2]), (3_000, [3])):
-        prices = store.series(PRICES[1], (60, 120), as_of=at)["price"].to_list()
-        assert prices == [number / 4 for number in rows]
-        documents = store.events("splash", EVER, as_of=at)["document"].to_list()
-        assert documents == [f'{{"n":{number}}}' for number in rows]
-        assert store.snapshots("spread", as_of=at).height == max([0, *(n - 1 for n in rows)])
-        assert store.polls("spread", as_of=at)["ts"].to_list() == [60 for _ in rows]
-        shown = store.series("snapshot-spread/A_B:X.spot:Y.spot", as_of=at)["spread_pct"]
-        assert shown.to_list() == rows
+    with store.reading():  # once for all questions
+        for at, rows in ((1_999, []), (2_000, [2]), (2_999, [2]), (3_000, [3])):
+            prices = store.series(PRICES[1], (60, 120), as_of=at)["price"].to_list()
+            assert prices == [number / 4 for number in rows]
+            documents = store.events("splash", EVER, as_of=at)["document"].to_list()
+            assert documents == [f'{{"n":{number}}}' for number in rows]
+            assert store.snapshots("spread", as_of=at).height == max([0, *(n - 1 for n in rows)])
+            assert store.polls("spread", as_of=at)["ts"].to_list() == [60 for _ in rows]
+            shown = store.series("snapshot-spread/A_B:X.spot:Y.spot", as_of=at)["spread_pct"]
+            assert shown.to_list() == rows
 
 
 def test_a_commit_has_the_second_of_the_local_clock(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from toolkit.store.file.maintenance import back_up_store, check_free, compact, s
 from toolkit.store.reading.moment import GROWING, row_order
 from toolkit.tables import CHANGES, SERIES
 
-from .conftest import FIRST, JANUARY, committing, everything, minutes, same
+from .conftest import FIRST, JANUARY, committing, everything, faults_of, minutes, same
 
 COMMITS = """
 import sys
@@ -295,7 +295,7 @@ def test_each_breach_is_named(full: Store, of: str) -> None:
     with duckdb.connect(str(full.path)) as connection:
         for breach in BREACHES[of]:
             connection.execute(breach)
-    found = verify(full)
+    found = faults_of(full)
     for breach, fault in BREACHES[of].items():
         assert any(fault in each for each in found), (breach, found)
     assert all("\n" not in each for each in found)

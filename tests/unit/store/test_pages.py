@@ -19,13 +19,13 @@ from toolkit.errors import StoreError
 from toolkit.intervals import Interval
 from toolkit.market import SnapshotKind, SnapshotLog, Trajectory
 from toolkit.store import Batch, LoadOrigin, Snapshot, Store, StoreWriter, profile_words
-from toolkit.store.file.maintenance import back_up_store, compact, verify
+from toolkit.store.file.maintenance import back_up_store, compact
 from toolkit.store.publish import import_store, publish
 from toolkit.store.writing.pages import KeptPage, KeptRecord, packed_page, pages_path, read_pages
 from toolkit.store.writing.remap import remap
 from toolkit.wire.exchange import Response
 
-from .conftest import EDGE, SOURCE, brought, frame_of
+from .conftest import EDGE, SOURCE, brought, faults_of, frame_of, writer_of
 
 PRICE = Trajectory.parse("BTC_USD:KRAKEN.spot")
 BODY = b'{"items":[{"ts":%d,"price":2.0,"mark_price":null,"volume":1.0}],"next_end_time":null}'
@@ -33,9 +33,9 @@ SCHEMAS = b'{"source": {"kind": "replay", "id": "x"}}'
 ORIGIN = LoadOrigin("http://127.0.0.1:8700", 10_000, "5c4e", "0.1.0", schemas=SCHEMAS)
 
 
-def load(store: Store, *times: int, body: bytes = BODY, days: float = 30) -> StoreWriter:
+def load(store: Store, *times: int, body: bytes = BODY, days: float | None = None) -> StoreWriter:
     """Commit rows, each with its page, as one load of a commit a row."""
-    writer = StoreWriter(store, pages_days=days)
+    writer = writer_of(store) if days is None else StoreWriter(store, pages_days=days)
     load_id = writer.start_load(ORIGIN)
     for ts in times:
         batch, window = Batch(), Interval(ts, ts + 60)
@@ -145,9 +145,9 @@ def test_a_compacted_store_still_has_its_pages(store: Store) -> None:
 @pytest.mark.slow
 def test_damaged_pages_are_named_by_verify_and_refuse_a_remap_and_a_commit(store: Store) -> None:
     load(store, 60)
-    assert verify(store) == []
+    assert faults_of(store) == []
     altered(store, "UPDATE record SET pages = x'28b52ffd00'")
-    (fault,) = verify(store)
+    (fault,) = faults_of(store)
     assert fault.startswith("rail.duckdb.pages: cannot be read beyond page 0 (")
     with pytest.raises(StoreError, match="the pages of load 1 are damaged"):
         remap(store, None)
@@ -156,7 +156,7 @@ def test_damaged_pages_are_named_by_verify_and_refuse_a_remap_and_a_commit(store
         with pytest.raises(StoreError, match=r"rail\.duckdb\.pages, which has the pages that"):
             use()
     assert store.series(PRICE)["ts"].to_list() == [60]
-    assert verify(store)[0].startswith("rail.duckdb.pages: cannot be read")
+    assert faults_of(store)[0].startswith("rail.duckdb.pages: cannot be read")
 
 
 def test_a_remap_gives_way_to_a_writer_and_loses_nothing_of_it(store: Store) -> None:
@@ -184,8 +184,7 @@ def test_a_remap_gives_way_to_a_writer_and_loses_nothing_of_it(store: Store) -> 
 
 
 def test_what_snapshots_brought_keeps_the_hash_of_its_profile(store: Store) -> None:
-    load(store, 60)
-    writer = StoreWriter(store)
+    writer = load(store, 60)
     load_id = writer.start_load(replace(ORIGIN, profile_hash="wrong"))
     batch, window, log = Batch(), Interval(120, 180), SnapshotLog(SnapshotKind.ACTIVITY)
     batch.add(PRICE, frame_of([(120, 2.0, None, 1.0)]), window, EDGE)
@@ -198,4 +197,4 @@ def test_what_snapshots_brought_keeps_the_hash_of_its_profile(store: Store) -> N
     assert store.rows_by_load().select("load_id", "rows").rows() == [(1, 1), (load_id, 1), (3, 1)]
     words = profile_words(store.loads(), store.rows_by_load(), "rail store remap")
     assert "2 without a file of yours, by loads 1, 2; 1 under a file of hash wrong" in words
-    assert verify(store) == []
+    assert faults_of(store) == []

@@ -22,7 +22,7 @@ from toolkit.store import LoadOrigin, Store, StoreWriter
 from toolkit.store.file import schema
 from toolkit.store.file.connection import opened
 from toolkit.store.file.engine import own_files
-from toolkit.store.file.maintenance import back_up_store, verify
+from toolkit.store.file.maintenance import back_up_store
 from toolkit.store.file.schema import (
     FORMAT_VERSION,
     OLDEST_VERSION,
@@ -34,7 +34,7 @@ from toolkit.store.file.schema import (
 from toolkit.tables import TABLES
 from toolkit.wire.quota import Allowance
 
-from .conftest import SOURCE, committing
+from .conftest import SOURCE, committing, faults_of
 
 BINDS = """
 import sys
@@ -277,7 +277,7 @@ def test_the_first_look_brings_it_to_this_format_and_nothing_it_held_is_lost(
     assert old.gaps().is_empty()
     assert held_format(old.path) == FORMAT_VERSION
     assert whole(old.path) == new
-    assert verify(old) == []
+    assert faults_of(old) == []
     Store(old.path).catalogue()
     assert whole(old.path) == new
 
