@@ -85,16 +85,37 @@ def loaded(service: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+def to_read(path: Path, folder: Path) -> Iterator[Store]:
+    """Show a store of many tests as ``rail.duckdb`` in a folder: one engine serves all of them."""
+    (link := folder / "rail.duckdb").symlink_to(path)
+    before = path.stat()
+    yield Store(link)
+    after = path.stat()
+    assert (after.st_size, after.st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+
+
 @pytest.fixture
-def held(loaded: Path, workdir: Path) -> Store:
-    """The loaded store as ``rail.duckdb`` in the working directory."""
+def held(loaded: Path, workdir: Path) -> Iterator[Store]:
+    """The loaded store as ``rail.duckdb`` in the working directory, to read."""
+    yield from to_read(loaded, workdir)
+
+
+@pytest.fixture
+def held_copy(loaded: Path, workdir: Path) -> Store:
+    """The loaded store as ``rail.duckdb`` in the working directory, to write to."""
     return Store(Path(shutil.copy(loaded, workdir / "rail.duckdb")))
 
 
 @pytest.fixture
-def kept(workdir: Path) -> Store:
+def kept(polled: Path, workdir: Path) -> Iterator[Store]:
+    """The store that polled as ``rail.duckdb`` in the working directory, to read."""
+    yield from to_read(polled, workdir)
+
+
+@pytest.fixture(scope="session")
+def polled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store that polled spreads and rates. One pair is always shown, one in the first half."""
-    store, batch, edge = Store(workdir / "rail.duckdb"), Batch(), Edge(POLLED[-1])
+    path, batch, edge = tmp_path_factory.mktemp("polled") / "rail.duckdb", Batch(), Edge(POLLED[-1])
     for at in POLLED:
         pairs = ["B", "C"] if at < POLLED[3] else ["B"]
         named = {"symbol": "BTC_USDT", "buy_exchange": "A", "buy_market": "spot"}
@@ -110,7 +131,7 @@ def kept(workdir: Path) -> Store:
         for kind, items in (("spread", spreads), ("funding", rates)):
             document = json.dumps({"items": items}).encode()
             batch.add_snapshot(Snapshot(SnapshotLog.named(kind), at, document, 60), edge)
-    writer = StoreWriter(store)
+    writer = StoreWriter(Store(path))
     writer.bind(Source("simulated", "seed-7"))
     writer.commit(writer.start_load(LoadOrigin("http://x", POLLED[-1], None, "0")), batch)
-    return store
+    return path

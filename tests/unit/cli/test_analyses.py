@@ -138,9 +138,9 @@ TIMES = ("--start", str(SETTLED.start), "--end", str(SETTLED.end))
 
 @pytest.mark.parametrize("kept", [True, False])
 def test_predictions_are_the_rates_that_snapshots_kept_or_else_rows_that_settle_nothing(
-    rail: Rail, held: Store, kept: bool
+    rail: Rail, held_copy: Store, kept: bool
 ) -> None:
-    rows = held.series(FUNDING)
+    rows = held_copy.series(FUNDING)
     settled = rows.filter(pl.col("sell_rate").is_not_null(), pl.col("ts") > SETTLED.start)
     times = settled["ts"].to_list() if kept else []
     leg = FUNDING.legs[1]
@@ -151,7 +151,7 @@ def test_predictions_are_the_rates_that_snapshots_kept_or_else_rows_that_settle_
         document = json.dumps({"items": [item]}).encode()
         batch.add_snapshot(Snapshot(SnapshotLog.named("funding"), at - 60, document, 60), edge)
     if times:
-        writer = StoreWriter(held)
+        writer = StoreWriter(held_copy)
         writer.commit(writer.start_load(LoadOrigin("http://x", SETTLED.end, None, "0")), batch)
     done = printed(rail("stats", "prediction-errors", *TIMES, "--format", "json"))
     found = {row["trajectory"]: row for row in map(json.loads, done.splitlines())}

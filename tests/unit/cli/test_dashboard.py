@@ -97,15 +97,15 @@ def test_open_shows_a_pair_as_it_is_held_and_says_so(rail: Rail, held: Store) ->
     assert f"is held as {PAIR.key}: the page shows that" in done.stderr
 
 
-def test_open_shows_any_two_prices_that_are_held(rail: Rail, held: Store) -> None:
+def test_open_shows_any_two_prices_that_are_held(rail: Rail, held_copy: Store) -> None:
     other = Trajectory.parse("BTC_USDT:BOREAS.spot")
-    rows = held.series(PRICE)
-    writer, batch = StoreWriter(held), Batch()
+    rows = held_copy.series(PRICE)
+    writer, batch = StoreWriter(held_copy), Batch()
     window = (rows["ts"][0], rows["ts"][-1] + 1)
     rows = rows.drop("trajectory").with_columns(extra=pl.lit(None, pl.String))
     batch.add(other, rows, window, Edge(window[1], step_s=60))
     writer.commit(writer.start_load(LoadOrigin("http://127.0.0.1", 0, None, "0")), batch)
-    with answering(b"ok") as address, noted(held.path, address):
+    with answering(b"ok") as address, noted(held_copy.path, address):
         done = rail("open", f"pair/{PRICE}/{other}", "--no-browser")
     page = "trajectory?trajectory=pair%2FBTC_USDT%3AAURORA.spot%2FBTC_USDT%3ABOREAS.spot"
     assert (done.stdout, done.stderr) == (f"{address}/{page}\n", "")

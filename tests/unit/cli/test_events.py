@@ -61,9 +61,9 @@ def test_events_that_come_together_are_the_surest_first(rail: Rail) -> None:
 
 
 def test_one_log_alone_has_nothing_to_come_together_with_and_that_is_said(
-    rail: Rail, held: Store
+    rail: Rail, held_copy: Store
 ) -> None:
-    with opened(held.path, writable=True, wait_s=10) as connection:
+    with opened(held_copy.path, writable=True, wait_s=10) as connection:
         connection.execute("DELETE FROM event WHERE family <> 'splash'")
     done = rail("events", "together", columns=240)
     assert done.returncode == 0
@@ -83,16 +83,16 @@ TIMES = ("--start", str(WINDOW.start), "--end", str(WINDOW.end))
 
 
 @pytest.fixture
-def fed(held: Store) -> Store:
+def fed(held_copy: Store) -> Store:
     """The store that was loaded, also fed by a socket and by webhooks: all but every tenth event.
 
     The first document came twice by each of the two.
     """
-    came = held.events(EventFamily.SPLASH, WINDOW).drop("arrival")
+    came = held_copy.events(EventFamily.SPLASH, WINDOW).drop("arrival")
     some = came.with_row_index().filter(pl.col("index") % 10 != 3).drop("index")
     twice = pl.concat([some, some.head(1)])
-    writer = StoreWriter(held)
-    writer.bind(held.source)
+    writer = StoreWriter(held_copy)
+    writer.bind(held_copy.source)
     hooked = writer.start_load(LoadOrigin(WEBHOOK, int(time.time()), None, "0"))
     told = [Delivered(f"msg_{place}", "splash") for place in range(twice.height)]
     keep_deliveries(writer, hooked, told, twice)
@@ -101,7 +101,7 @@ def fed(held: Store) -> Store:
     at = pl.col("ts_ms") + 250
     batch.came.append((SOCKET, twice.with_columns(arrived_ms=at)))
     writer.commit(listened, batch)
-    return held
+    return held_copy
 
 
 def test_arrivals_are_of_each_document_and_channel_with_how_often_it_came(fed: Store) -> None:
@@ -181,9 +181,9 @@ COLUMNS = find("events.payoff").schema("symbol", "legs")
 
 
 @pytest.fixture
-def followed(held: Store, service: str) -> tuple[Workspace, list[str]]:
+def followed(held_copy: Store, service: str) -> tuple[Workspace, list[str]]:
     """The loaded store with the spreads of the four pairs in which most events opened."""
-    with Workspace(Client(service, "demo-pro"), held) as rail:
+    with Workspace(Client(service, "demo-pro"), held_copy) as rail:
         keys = rail.events("spread", *WINDOW).detections()["trajectory"]
         most = keys.value_counts(sort=True).sort("count", "trajectory", descending=True)
         chosen = most["trajectory"].head(4).to_list()

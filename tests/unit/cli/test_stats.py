@@ -144,7 +144,7 @@ def test_events_are_counted_by_family_and_their_parts_add_up(rail: Rail) -> None
         assert row["n"] == row["closed"] + row["open"] + row["reopened"] + row["orphans"]
 
 
-def test_documents_of_unknown_types_are_counted_and_named(rail: Rail, held: Store) -> None:
+def test_documents_of_unknown_types_are_counted_and_named(rail: Rail, held_copy: Store) -> None:
     window = Interval(*WINDOW)
     before = printed(rail("stats", "events"))
     document = {
@@ -157,7 +157,7 @@ def test_documents_of_unknown_types_are_counted_and_named(rail: Rail, held: Stor
     }
     batch = Batch(documents=[document_frame([document])])
     batch.edges[EventLog(EventFamily.SPREAD)] = Edge(window.end, step_s=0)
-    writer = StoreWriter(held)
+    writer = StoreWriter(held_copy)
     writer.commit(writer.start_load(LoadOrigin("http://x", window.end, None, "0")), batch)
     after = printed(rail("stats", "events"))
     assert "spread: 1 document of unknown type (spread.paused), kept and not counted" in after
