@@ -115,7 +115,8 @@ def _of_trajectories(analysis: Analysis) -> Callable[..., None]:
 
         joining = None if pairs is None else pairs.joining()
         options = read_options(analysis, typed)
-        if analysis.across is None and "start" in analysis.takes:
+        chosen = any(value != analysis.parameter(name).default for name, value in options.items())
+        if chosen and analysis.across is None and "start" in analysis.takes:
             fees = NO_COSTS.arguments if analysis.needs_fees else {}
             analysis.function(no_rows(family), 0, 1, **fees, **options)  # refuses what it must
         held = view.opened(within)
