@@ -52,7 +52,7 @@ def headings(document: Path) -> list[str]:
 
 def citations(text: str) -> list[tuple[str, str | None]]:
     """The documents that a text names, each with the heading it quotes; a comment may wrap."""
-    flat = re.sub(r"\n\s*#?\s*", " ", text)
+    flat = re.sub(r"\n\s*#?\s*", " ", text) if ".md" in text else ""
     return [(match["name"], match["heading"]) for match in CITED.finditer(flat)]
 
 

@@ -5,7 +5,6 @@ Counted in the toolkit (docstrings, comments, help, messages), the documents and
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +24,7 @@ TURNS = {
     "a row a pair": re.compile(rf"(?i)\b(?:a|one) (?:{COUNTED}) an? (?!second time)\w+"),
 }
 WAS = re.compile(r"(?i)\bwhere it (?:took|was|had|held)\b|\bit was\b|\bused to\b")
+DOCSTRING = re.compile(r'(?s)(?:\s|#[^\n]*\n)*r?"""(.*?)"""')
 QUESTIONS = {"How", "What", "When", "Where", "Whether", "Which", "Who", "Whose", "Why"}
 
 
@@ -34,15 +34,20 @@ def texts() -> Iterator[tuple[str, str]]:
         yield str(path.relative_to(ROOT)), path.read_text(encoding="utf-8")
 
 
-def turns(turn: str, text: str) -> list[str]:
-    """The places of a turn in a text whose lines may wrap, each with the words around it."""
+def turns(text: str) -> list[tuple[str, str]]:
+    """The turns in a text whose lines may wrap, each with the words around it."""
     flat = " ".join(WRAPPED.sub(" ", text).split())
-    return [flat[max(0, m.start() - 40) : m.end() + 20] for m in TURNS[turn].finditer(flat)]
+    return [
+        (turn, flat[max(0, m.start() - 40) : m.end() + 20])
+        for turn, pattern in TURNS.items()
+        for m in pattern.finditer(flat)
+    ]
 
 
 def opens_with_a_question(source: str) -> bool:
     """Whether a module's docstring opens with a question word."""
-    words = (ast.get_docstring(ast.parse(source)) or "").split()
+    opening = DOCSTRING.match(source)
+    words = opening[1].split() if opening else []
     return bool(words) and words[0].strip("`*:,.").partition("'")[0] in QUESTIONS
 
 
@@ -52,9 +57,8 @@ def diary(changes: str) -> list[str]:
     return [each for each in bullets if WAS.search(each)]
 
 
-@pytest.mark.parametrize("turn", TURNS)
-def test_a_turn_of_phrase_that_reads_as_translated_is_nowhere(turn: str) -> None:
-    assert [f"{name}: {words}" for name, text in texts() for words in turns(turn, text)] == []
+def test_a_turn_of_phrase_that_reads_as_translated_is_nowhere() -> None:
+    assert [(name, *found) for name, text in texts() for found in turns(text)] == []
 
 
 def test_no_module_s_docstring_opens_with_a_question_word() -> None:
@@ -76,7 +80,7 @@ def test_the_change_log_tells_what_there_is_and_not_what_was() -> None:
     ],
 )
 def test_a_turn_is_found(turn: str, text: str, count: int) -> None:
-    assert len(turns(turn, text)) == count
+    assert [found for found, _ in turns(text)].count(turn) == count
 
 
 def test_a_question_and_a_diary_are_found() -> None:
