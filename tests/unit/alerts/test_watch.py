@@ -29,6 +29,7 @@ from .conftest import Receiver, event_rows
 NOW = 1_795_046_400
 PAIR = Trajectory.parse("BTC_USDT:AURORA.spot:BOREAS.spot")
 ORIGIN = LoadOrigin("http://127.0.0.1:8700", NOW, None, "0.1.0")
+LOAD = 1
 WIDE = {"name": "wide", "kind": "spread", "above_bps": 50, "for": "5m"}
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
@@ -53,12 +54,18 @@ class Run:
     """A follow of a store as far as alerts go: batches in, alerts out."""
 
     def __init__(
-        self, store: Store, tables: list[dict[str, Any]], channels: Mapping[str, Any], **book: Any
+        self,
+        store: Store,
+        tables: list[dict[str, Any]],
+        channels: Mapping[str, Any],
+        *,
+        load_id: int | None,
+        **book: Any,
     ) -> None:
         self.now, self.tables, self.notes, self.book = NOW, tables, list[str](), book
         self.followed: list[Stream] = [PAIR]
         self.writer = StoreWriter(store)
-        self.load_id = self.writer.start_load(ORIGIN)
+        self.load_id = load_id or self.writer.start_load(ORIGIN)
         self.watch = AlertWatch(
             AlertPlan(self.read, channels),
             self.writer,
@@ -108,9 +115,21 @@ class Run:
         return rows.select("rule", "change", pl.col("ts") - NOW).rows()
 
 
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes]:
+    """Where the store of each test is, so that one engine serves all, and what is in it."""
+    store = empty_store(tmp_path_factory.mktemp("watch") / "s.duckdb", Source("replay", "example"))
+    assert StoreWriter(store).start_load(ORIGIN) == LOAD
+    return store.path, store.path.read_bytes()
+
+
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return empty_store(tmp_path / "s.duckdb", Source("replay", "example"))
+def store(begun: tuple[Path, bytes]) -> Store:
+    """A store in which a load has begun."""
+    path, content = begun
+    path.unlink()
+    path.write_bytes(content)
+    return Store(path)
 
 
 @pytest.fixture
@@ -120,7 +139,8 @@ def begin(store: Store) -> Iterator[Callable[..., Run]]:
     def start(
         *tables: dict[str, Any], channels: Mapping[str, Any] | None = None, **book: Any
     ) -> Run:
-        begun.append(Run(store, list(tables), channels or {}, **book))
+        load_id = None if begun else LOAD
+        begun.append(Run(store, list(tables), channels or {}, load_id=load_id, **book))
         return begun[-1]
 
     yield start
