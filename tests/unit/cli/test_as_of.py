@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.dated import date_load
+from tests.dated import date_commit, date_load
 from toolkit.client import Client
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, SnapshotKind, SnapshotLog, Trajectory
@@ -103,22 +103,27 @@ def test_a_command_prints_what_it_printed_then(
     assert then != rows_of(rail(*asked, store=str(late)))
 
 
-def test_a_reader_sees_as_of_when(rail: Rail, stores: tuple[Path, Path]) -> None:
+@pytest.fixture
+def dated(held_copy: Store) -> Store:
+    """The loaded store, as if all of it had been loaded first."""
+    date_commit(held_copy, FIRST)
+    return held_copy
+
+
+@pytest.mark.usefixtures("dated")
+def test_a_reader_sees_as_of_when(rail: Rail) -> None:
     for form in ("table", "markdown"):
-        done = rail("stats", "spread", "--as-of", THEN, "--format", form, store=str(stores[1]))
+        done = rail("stats", "spread", "--as-of", THEN, "--format", form)
         assert f", as of {THEN} UTC" in done.stdout.splitlines()[0]
-    said = rail("status", "--as-of", THEN, store=str(stores[1]), columns=200).stdout
+    said = rail("status", "--as-of", THEN, columns=200).stdout
     assert f"as of {THEN} UTC" in said
     assert "compact" not in said
 
 
-def test_a_time_before_the_history_says_from_when_on_it_is_known(
-    rail: Rail, stores: tuple[Path, Path], tmp_path: Path
-) -> None:
-    store = Store(Path(shutil.copy(stores[1], tmp_path / "migrated.duckdb")))
-    with StoreWriter(store).writing() as connection:
+def test_a_time_before_the_history_says_from_when_on_it_is_known(rail: Rail, dated: Store) -> None:
+    with StoreWriter(dated).writing() as connection:
         connection.execute("INSERT INTO meta VALUES ('history_from', ?)", [str(SECOND)])
-    said = refused(rail("status", "--as-of", THEN, store=str(store.path)))
+    said = refused(rail("status", "--as-of", THEN))
     assert "--as-of" in said
     assert "a time from 2023-11-15 22:13:20 UTC on" in said
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
@@ -49,8 +50,7 @@ def test_with_debug_on_a_refusal_keeps_its_traceback(rail: Rail) -> None:
 
 
 LOGS = """
-import logging, sys
-import toolkit.cli.sync as command
+import logging, sys, types
 from toolkit.cli import main
 def symbols_command() -> None:
     for name in ("toolkit.client", "websockets.client"):
@@ -59,6 +59,7 @@ def symbols_command() -> None:
             {}["x"]
         except KeyError:
             logging.getLogger(name).exception("it failed in %s", name)
+command = sys.modules["toolkit.cli.sync"] = types.ModuleType("toolkit.cli.sync")
 command.symbols_command = symbols_command
 sys.argv = ["rail", "symbols"]
 main()
@@ -94,6 +95,7 @@ main()
 """
 
 
+@functools.cache
 def modules_loaded(*arguments: str, **environment: str) -> tuple[str, set[str]]:
     """What `rail` prints with these arguments, and the modules it has imported at its end."""
     done = subprocess.run(
@@ -106,9 +108,9 @@ def modules_loaded(*arguments: str, **environment: str) -> tuple[str, set[str]]:
     return done.stdout, set(json.loads(done.stderr))
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"]])
-def test_the_root_imports_no_command_and_nothing_heavy(arguments: list[str]) -> None:
-    _, loaded = modules_loaded(*arguments)
+@pytest.mark.parametrize("argument", ["--help", "--version"])
+def test_the_root_imports_no_command_and_nothing_heavy(argument: str) -> None:
+    _, loaded = modules_loaded(argument)
     commands = {f"toolkit.cli.{place.partition(':')[0]}" for place, _ in COMMANDS.values()}
     assert "toolkit.cli.root" in loaded
     assert loaded & (HEAVY | commands) == set()

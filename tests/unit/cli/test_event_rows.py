@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
@@ -16,7 +16,7 @@ from toolkit.statistics.core.definition import turned, with_spread
 from toolkit.store import Store
 from toolkit.workspace import Workspace, open_workspace
 
-from .conftest import WINDOW, Rail, as_rows
+from .conftest import WINDOW, Rail, as_rows, to_read
 
 TIMES = ("--start", str(WINDOW.start), "--end", str(WINDOW.end))
 JSON = ("--format", "json")
@@ -42,9 +42,10 @@ def audited(service: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def opened(audited: Path, workdir: Path) -> Workspace:
-    """The store as ``rail.duckdb`` in the working directory."""
-    return open_workspace(shutil.copy(audited, workdir / "rail.duckdb"))
+def opened(audited: Path, workdir: Path) -> Iterator[Workspace]:
+    """The store as ``rail.duckdb`` in the working directory, to read."""
+    for store in to_read(audited, workdir):
+        yield open_workspace(store.path)
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ COMMANDS = (
     "events survival --by symbol --by legs",
     "events league --by symbol",
     "events magnitudes --by symbol --by legs",
-    "events together --by symbol",
+    "events together --by symbol --top 30",
     *(
         f"{command} --format {form}"
         for command in ("status", "stats spread", "stats funding", "stats events")

@@ -48,9 +48,19 @@ SPREADS = EventLog(EventFamily.SPREAD)
 ORIGIN = LoadOrigin("http://h", 100_000, None, "0")
 
 
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the store of each test is, so that one engine serves all."""
+    return tmp_path_factory.mktemp("status") / "rail.duckdb"
+
+
 @pytest.fixture
-def store(workdir: Path) -> Store:
-    return empty_store(workdir / "rail.duckdb", Source("replay", "example"))
+def store(place: Path, workdir: Path) -> Store:
+    """An empty store as ``rail.duckdb`` in the working directory."""
+    place.unlink(missing_ok=True)
+    empty_store(place, Source("replay", "example"))
+    (link := workdir / "rail.duckdb").symlink_to(place)
+    return Store(link)
 
 
 def minutes(first: int, last: int) -> pl.DataFrame:
