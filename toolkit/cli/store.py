@@ -16,7 +16,7 @@ from toolkit.cli.output import TableOptions, show, store_as_of, tabled
 from toolkit.cli.show import console
 from toolkit.columns import schema_of
 from toolkit.errors import EmptyWindowError, InputError, StoreError
-from toolkit.market import SnapshotKind, format_ts, parse_length
+from toolkit.market import SnapshotKind, SnapshotLog, format_ts, parse_length
 from toolkit.series import own_series
 from toolkit.series.own import Rates, Shared
 from toolkit.series.own_files import LAYOUTS, Decimal, Stamp, Unit, is_rows_file
@@ -294,7 +294,8 @@ def status_command(store: Path | None = None, *, view: TableOptions) -> None:
     held = store_as_of(store, view.as_of)
     with held.reading():
         catalogue, frame = held.catalogue(), stream_states(held)
-        odd = {f"snapshot/{kind}": words for kind in SnapshotKind if (words := _odd(held, kind))}
+        logs = [log for log in map(SnapshotLog, SnapshotKind) if log.key in catalogue["stream"]]
+        odd = {log.key: words for log in logs if (words := _odd(held, log.of))}
         own, never = held.source.kind == "own", never_asked(held.ledger())
         deliveries, findings = read_deliveries(held).height, _findings(held)
         loads, remap = held.loads(), held.command("store", "remap")

@@ -39,7 +39,9 @@ def stream_states(store: Store, *, as_of: int | None = None) -> pl.DataFrame:
         unreadable = store.unreadable()
         holes = {r["stream"]: r for r in store.continuity(as_of=as_of).iter_rows(named=True)}
         lost = Counter(store.gaps(as_of=as_of).select("stream", "status").rows())
-        polled = {kind: _polled_share(store, kind, as_of) for kind in _POLLED.values()}
+        known = {*catalogue["kind"], *catalogue["stream"]}
+        kinds = {kind for name, kind in _POLLED.items() if name in known}
+        polled = {kind: _polled_share(store, kind, as_of) for kind in kinds}
     newest_load_at = int(loads["served_at"][0]) if loads.height else 0
     at = store.as_of if as_of is None else as_of
     local_now = int(time.time()) if at is None else at
