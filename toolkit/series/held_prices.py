@@ -41,8 +41,7 @@ class HeldPrices:
     def _streams(self) -> Mapping[str, dict[str, Any]]:
         """The catalogue's rows of stored prices and spreads, by key."""
         kinds = [Family.PRICE.value, Family.SPREAD.value]
-        begins = self.store.history_from
-        known = self.as_of is not None and (begins is None or self.as_of >= begins)
+        known = self.as_of is not None and self.as_of >= (self.store.history_from or self.as_of)
         held = self.store.catalogue(as_of=self.as_of if known else None)
         held = held.filter(pl.col("rows") > 0, pl.col("kind").is_in(kinds))
         return {row["stream"]: row for row in held.iter_rows(named=True)}

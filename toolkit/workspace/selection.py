@@ -244,7 +244,7 @@ class Selection:
         polled = self.store.polls(of, self.window, as_of=self.passes.as_of)
         return poll_count(polled, *self.window)
 
-    @property
+    @cached_property
     def prices(self) -> HeldPrices:
         """The stored prices of the legs of funding pairs."""
         return HeldPrices(self.store, self.passes.as_of)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -13,14 +13,31 @@ from toolkit.analyses import Analysis
 from toolkit.client import Client
 from toolkit.errors import BadRequestError, EmptyWindowError, InputError
 from toolkit.intervals import Interval, intersection, total_s
-from toolkit.market import EventFamily, EventLog, EventRole, Family, Trajectory, When, parse_length
+from toolkit.market import (
+    EventFamily,
+    EventLog,
+    EventRole,
+    Family,
+    Stream,
+    Trajectory,
+    When,
+    parse_length,
+)
 from toolkit.series.logs import HeldEvents
 from toolkit.statistics import events as event_statistics
 from toolkit.statistics.core.contract import whole_number
 from toolkit.statistics.events import STILL_OPEN, event_lifecycles
 from toolkit.statistics.events.changes import CONTROL_DAYS, STUDIED, usual_s
 from toolkit.statistics.events.documents import event_role
-from toolkit.store import Store, chosen_window, event_logs, held_key, held_stretches, sync_advice
+from toolkit.store import (
+    Ledger,
+    Store,
+    chosen_window,
+    event_logs,
+    held_key,
+    held_stretches,
+    sync_advice,
+)
 from toolkit.wire.event_log import EventPage, document_frame
 from toolkit.wire.findings import Finding
 from toolkit.workspace.selection import OfLegs, Passes, Selection
@@ -105,12 +122,12 @@ class EventSelection:
         """
         wanted = [families] if isinstance(families, EventFamily) else list(families or EventFamily)
         other = None if on is None else Trajectory.parse(on)
-        window = event_window(store, start, end, wanted, names=names)
-        read = event_statistics.documents_window(window)
         with store.reading():
-            logs = event_logs(store.catalogue())
+            ledger, logs = known = _known_of(store, wanted)
+            window = _window_of(store, (start, end), wanted, known, names)
+            read = event_statistics.documents_window(window)
             documents = pl.concat([store.events(each, read, whole=False) for each in wanted])
-            held = held_stretches(store.ledger([EventLog(each) for each in wanted]), logs)
+            held = held_stretches(ledger, logs)
         return cls(
             store, tuple(wanted), HeldEvents(window, documents, logs, held, wanted[0]), other
         )
@@ -173,11 +190,29 @@ def event_window(
     """
     wanted = list(families)
     with store.reading():
-        ledger = store.ledger([EventLog(family) for family in wanted])
-        logs = event_logs(store.catalogue()).drop_nulls("first_ts")
-    logs = logs.filter(pl.col("family").is_in([each.value for each in wanted]))
-    stretches = [stretch for known in ledger.values() for stretch in known.answered]
-    stretches += [Interval(a, b + 1) for a, b in logs.select("first_ts", "last_ts").iter_rows()]
+        known = _known_of(store, wanted)
+    return _window_of(store, (start, end), wanted, known, names)
+
+
+_Known = tuple[dict[Stream, Ledger], pl.DataFrame]
+
+
+def _known_of(store: Store, families: Iterable[EventFamily]) -> _Known:
+    """Return the ledger of some logs, and what the catalogue has of all."""
+    return store.ledger([EventLog(each) for each in families]), event_logs(store.catalogue())
+
+
+def _window_of(
+    store: Store,
+    ends: tuple[When | None, When | None],
+    wanted: Sequence[EventFamily],
+    known: _Known,
+    names: tuple[str, str],
+) -> Interval:
+    ledger, logs = known
+    held = logs.drop_nulls("first_ts").filter(pl.col("family").is_in([*map(str, wanted)]))
+    stretches = [stretch for each in ledger.values() for stretch in each.answered]
+    stretches += [Interval(a, b + 1) for a, b in held.select("first_ts", "last_ts").iter_rows()]
     if not stretches:
         which, what = wanted[0].value, f"no log of {wanted[0]} events"
         if len(wanted) > 1:
@@ -185,7 +220,7 @@ def event_window(
         advice = sync_advice(store, f"events/{which}", does="loads them")
         raise EmptyWindowError(f"{store.name} holds {what} yet; {advice}")
     everything = Interval(min(s.start for s in stretches), max(s.end for s in stretches))
-    return chosen_window(store, start, end, lambda: everything, names=names)
+    return chosen_window(store, *ends, lambda: everything, names=names)
 
 
 _STATES = ("open", "closed")
