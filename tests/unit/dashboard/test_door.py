@@ -6,6 +6,7 @@ import re
 
 import httpx
 import pytest
+from argon2 import PasswordHasher
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
@@ -36,9 +37,10 @@ def clock():
 
 @pytest.fixture
 def client(tmp_path, clock):
-    kept = PasswordFile(tmp_path / "password")
-    kept.write(PASSWORD)
-    door = Door(inside, kept, ["desk.example"], clock)
+    kept = tmp_path / "password"
+    cheap = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)  # the usual takes 0.15 s
+    kept.write_text(cheap.hash(PASSWORD))
+    door = Door(inside, PasswordFile(kept), ["desk.example"], clock)
     settings = ServerSettings(door, grace_s=1, websockets=True)
     with run_in_thread(settings, "127.0.0.1", 0) as url, httpx.Client(base_url=url) as client:
         yield client
