@@ -25,10 +25,18 @@ QUICK = {
 }
 
 
+@pytest.fixture(scope="session")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A path for one store after another, which DuckDB has an engine for: to start one is dear."""
+    return tmp_path_factory.mktemp("place") / "rail.duckdb"
+
+
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
+def store(place: Path) -> Iterator[Store]:
     """A store that is not there yet."""
-    return Store(tmp_path / "rail.duckdb")
+    yield Store(place)
+    for left in place.parent.iterdir():
+        left.unlink()
 
 
 @contextmanager

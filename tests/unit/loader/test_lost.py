@@ -48,6 +48,7 @@ class Archive:
         self.rows: dict[int, dict[str, object]] = {}
         self.find(*range(360))
         self.lost: list[object] = []
+        self.said: dict[str, object] = {}
         self.asked: list[int] = []
         self.name = "lost"
 
@@ -86,9 +87,12 @@ class Archive:
                 query = {name: each[0] for name, each in parse_qs(asked.query).items()}
                 body: dict[str, object] = {"source": {"kind": "live", "id": "x"}}
                 if "symbols" in asked.path:
-                    body = {"items": [LISTED]}
+                    listed = [LISTED, *({**LISTED, "symbol": each} for each in archive.said)]
+                    body = {"items": listed}
                 if "/history/" in asked.path:
                     body = archive.page(int(query["end_time"]), int(query["limit"]))
+                    if query["symbol"] in archive.said:
+                        body["lost"] = archive.said[query["symbol"]]
                 self.reply(200, json.dumps(body).encode(), {"Date": self.date_time_string()})
 
         return Answering
@@ -99,13 +103,11 @@ def archive() -> Archive:
     return Archive()
 
 
-def loaded(
-    archive: Archive, store: Store, of: Stream = PRICE, profile: str = "", **options: object
-) -> LoadResult:
+def loaded(archive: Archive, store: Store, *of: Stream, profile: str = "") -> LoadResult:
     mine = UserProfile.parsed(Path("mine.toml"), profile) if profile else None
     with listening(archive.handler()) as url, Client(url, "key", profile=mine) as client:
         archive.asked.clear()
-        return sync(client, store, [of], WINDOW, **options)
+        return sync(client, store, of or [PRICE], WINDOW)
 
 
 def findings(done: LoadResult) -> set[str]:
@@ -224,27 +226,29 @@ def test_rows_of_one_leg_are_kept_where_the_other_is_lost(archive: Archive, stor
     assert losses(store) == [(120, 240, "not published in 130 s")]
 
 
+DAY = Interval(revealed.START, revealed.START + 86_400)
+
+
 def test_a_market_that_lost_rows_is_loaded_with_them_and_its_events_are_marked(
     tmp_path: Path,
 ) -> None:
-    leg, part = Leg.parse("ALPHA.spot"), Interval(revealed.START + 36_000, revealed.START + 72_000)
+    leg, part = Leg.parse("ALPHA.spot"), Interval(DAY.start + 36_000, DAY.start + 72_000)
     source = Revealed(
-        known_until=revealed.END, lost_rows={(("BTC_USDT", leg), "bars"): [LostRows(*part, WHY)]}
+        known_until=DAY.end, lost_rows={(("BTC_USDT", leg), "bars"): [LostRows(*part, WHY)]}
     )
-    clock, key = Clock(fixed_at=revealed.END), "BTC_USDT:ALPHA.spot"
+    clock, key = Clock(fixed_at=DAY.end), "BTC_USDT:ALPHA.spot"
     spread = "BTC_USDT:ALPHA.spot:BETA.futures"
     with (
         running(Config(source, port=0, clock=clock)) as local,
         Workspace(Client(local.base_url, "demo-pro"), Store(tmp_path / "rail.duckdb")) as rail,
     ):
-        for of in (key, spread, "ETH_USDT:ALPHA.spot", "events/spread"):
-            rail.sync(of, revealed.START, revealed.END)
+        rail.sync([key, spread, "ETH_USDT:ALPHA.spot", "events/spread"], *DAY)
         for of in (key, spread):
-            states = rail.store.coverage(of, (revealed.START, revealed.END))
+            states = rail.store.coverage(of, DAY)
             lost = states.filter(state="lost at the source").select("start_ts", "end_ts").rows()
             assert lost == [tuple(part)]
         assert rail.store.gaps()["stream"].to_list() == [key, spread]
-        lives = rail.events("spread", revealed.START, revealed.END).lifecycles()
+        lives = rail.events("spread", *DAY).lifecycles()
         marked = lives.drop_nulls("near_lost")
         assert 0 < marked.height < lives.height
         assert set(marked["symbol"]) == {"BTC_USDT"}
@@ -252,23 +256,24 @@ def test_a_market_that_lost_rows_is_loaded_with_them_and_its_events_are_marked(
         assert (marked["since"] <= part.end + 3_600).all()
         assert verify(rail.store) == []
         source.find(LostRows(*part, WHY))
-        done = rail.sync(key, revealed.START, revealed.END)
+        done = rail.sync(key, *DAY)
         assert done.rows.new > 500
         assert rail.store.gaps()["stream"].to_list() == [spread]
 
 
 def test_what_lies_before_an_archive_is_no_quiet_time_in_rows_and_in_events(tmp_path: Path) -> None:
-    source = Revealed(known_until=revealed.END, begins=revealed.START)
-    config = Config(source, port=0, clock=Clock(fixed_at=revealed.END))
-    window = Interval(revealed.START - 86_400, revealed.START + 3_600)
+    source = Revealed(known_until=DAY.end, begins=DAY.start)
+    config = Config(source, port=0, clock=Clock(fixed_at=DAY.end))
+    window = Interval(DAY.start - 86_400, DAY.start + 3_600)
     with (
         running(config) as local,
         Workspace(Client(local.base_url, "demo-pro"), Store(tmp_path / "rail.duckdb")) as rail,
     ):
-        for of in ("BTC_USDT:ALPHA.spot", "events/spread"):
-            rail.sync(of, *window)
+        logs = ["BTC_USDT:ALPHA.spot", "events/spread"]
+        rail.sync(logs, *window)
+        for of in logs:
             states = rail.store.coverage(of, window).rows()
-            assert states[0] == (window.start, revealed.START, "lost at the source")
+            assert states[0] == (window.start, DAY.start, "lost at the source")
             assert {state for *_, state in states[1:]} <= {"held", "empty", "missing"}
         lives = rail.events("spread", *window).lifecycles()
         assert lives.height > 0
@@ -278,27 +283,27 @@ def test_what_lies_before_an_archive_is_no_quiet_time_in_rows_and_in_events(tmp_
         assert verify(rail.store) == []
 
 
-UNREADABLE = [
-    "soon",
-    [{"start": "2026-01-01", "end": START}],
-    [{"start": START * 1000, "end": START * 1000 + 60}],
-    [{"start": -1, "end": 60}],
-    [7],
-    {"start": START, "end": START + 60},
-    3,
-]
+UNREADABLE = {
+    "A_A": "soon",
+    "B_B": [{"start": "2026-01-01", "end": START}],
+    "C_C": [{"start": START * 1000, "end": START * 1000 + 60}],
+    "D_D": [{"start": -1, "end": 60}],
+    "E_E": [7],
+    "F_F": {"start": START, "end": START + 60},
+    "G_G": 3,
+}
 
 
-@pytest.mark.parametrize("said", UNREADABLE, ids=str)
-def test_what_cannot_be_read_is_a_finding_and_never_lost(
-    archive: Archive, store: Store, said: object, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    page = archive.page
-    monkeypatch.setattr(archive, "page", lambda *asked: page(*asked) | {"lost": said})
-    done = loaded(archive, store)
+def test_what_cannot_be_read_is_a_finding_and_never_lost(archive: Archive, store: Store) -> None:
+    archive.said = UNREADABLE
+    streams = [Trajectory.parse(f"{symbol}:X.spot") for symbol in UNREADABLE]
+    done = loaded(archive, store, *streams)
+    found = [finding.says for finding, _ in done.findings if finding.kind == "lost_unreadable"]
     assert findings(done) == {"lost_unreadable"}
+    assert len(found) == len(UNREADABLE), "each says what it is"
     assert losses(store) == []
-    assert states(store) == [(0, 360, "held")]
+    for stream in streams:
+        assert states(store, stream) == [(0, 360, "held")], UNREADABLE[str(stream.symbol)]
 
 
 def test_two_reasons_for_one_time_are_one_stretch_each_second_once(

@@ -57,31 +57,24 @@ def planned_and_made(
     return planned, made(service)
 
 
-@pytest.mark.parametrize("days", [1, 3, 4, 7, 11])
-def test_a_closed_window_of_a_regular_series_takes_exactly_the_requests_planned(
-    store: Store, clock: SetClock, days: int
-) -> None:
-    market = Long(2)
+def test_a_closed_window_takes_exactly_the_requests_planned(store: Store, clock: SetClock) -> None:
+    """Of so many days, and where a page is full at the edge exactly when the pager finds so."""
+    market, end = Long(2), END - HOUR_S
+    days = {n * 1_440 - 60: Interval(END - n * DAY_S, end) for n in (1, 4, 11)}
+    edges = (1, 2, LARGEST_PAGE - 1, LARGEST_PAGE, 2 * LARGEST_PAGE - 1)
+    pages = {rows: Interval(end - 60 * rows - 30, end - 30) for rows in edges}
     with counted(served(market, clock)) as service:
         planned_and_made(service, store, market.prices, FIRST_HOUR)
-        window = Interval(END - days * DAY_S, END - HOUR_S)
-        planned, requests = planned_and_made(service, store, market.prices, window)
-    assert (planned.bound, planned.requests) == (Bound.EXACT, requests)
-    assert planned.rows == 2 * (days * 1_440 - 60)
-    assert str(planned).startswith(f"{requests} requests, ")
-
-
-@pytest.mark.parametrize("rows", [0, 1, 2, LARGEST_PAGE - 1, LARGEST_PAGE, 2 * LARGEST_PAGE - 1])
-def test_a_page_is_full_at_the_edge_exactly_when_the_pager_finds_so(
-    store: Store, clock: SetClock, rows: int
-) -> None:
-    market = Long(1)
-    with counted(served(market, clock)) as service:
-        planned_and_made(service, store, market.prices, FIRST_HOUR)
-        end = END - HOUR_S
-        window = Interval(end - 60 * rows - 30, end - 30) if rows else Interval(end - 30, end - 1)
-        planned, requests = planned_and_made(service, store, market.prices, window)
-    assert (planned.bound, planned.rows, planned.requests) == (Bound.EXACT, rows, requests)
+        begun = store.path.read_bytes()
+        for rows, window in ({0: Interval(end - 30, end - 1)} | pages | days).items():
+            for each in store.path.parent.iterdir():
+                each.unlink()
+            store.path.write_bytes(begun)
+            streams = market.prices[: 2 if rows in days else 1]
+            planned, requests = planned_and_made(service, store, streams, window)
+            found = (planned.bound, planned.rows, planned.requests)
+            assert found == (Bound.EXACT, len(streams) * rows, requests), f"{rows} rows"
+            assert str(planned).startswith(f"{requests} request")
 
 
 def test_where_the_archive_may_begin_in_the_window_it_is_a_bound(

@@ -32,7 +32,6 @@ from toolkit.wire.findings import Finding, Findings
 from toolkit.wire.limits import LIMITS, Limits
 from toolkit.wire.profile.event_routes import BUILT_IN_EVENTS
 
-PRICE = Trajectory.parse("A_B:X.spot")
 SPLASHES = EventLog(EventFamily.SPLASH)
 START = int(time.time()) // 604_800 * 604_800 - 604_800  # a week of Unix time begins
 WINDOW = Interval(START, START + 3_600)
@@ -50,14 +49,15 @@ def row(ts: int, pad: int = 0) -> str:
 class Log:
     """A service whose splash log has these documents, two to a page, and sends these messages.
 
-    Its prices are these rows, three to a page.
+    Its prices are these rows of each symbol, three to a page.
     """
 
     def __init__(self) -> None:
-        self.rows: dict[int, str] = {}
+        self.rows: dict[str, dict[int, str]] = {}
         self.documents: list[tuple[int, bytes]] = []
         self.messages: list[bytes] = []
         self.asked: list[Interval] = []
+        self.asked_rows: list[tuple[str, int]] = []
         self.over = threading.Event()
 
     def answer(self, _: ServerConnection, request: Request) -> Response | None:
@@ -78,11 +78,13 @@ class Log:
             body = b'{"items":[%b],%b}' % (b",".join(found[first : first + 2]), ends)
         if "symbols" in request.path:
             venue = {"exchange": "X", "market": "spot"}
-            body = json.dumps({"items": [{"symbol": "A_B", "venues": [venue]}]}).encode()
+            items = [{"symbol": symbol, "venues": [venue]} for symbol in self.rows]
+            body = json.dumps({"items": items}).encode()
         if "history/price" in request.path:
-            before = [ts for ts in sorted(self.rows)[::-1] if ts < int(query["end_time"])]
-            self.asked += [Interval(before[0], int(query["end_time"]))] if before else []
-            page = ",".join(self.rows[ts] for ts in before[:3])
+            rows, end = self.rows[query["symbol"]], int(query["end_time"])
+            before = [ts for ts in sorted(rows)[::-1] if ts < end]
+            self.asked_rows += [(query["symbol"], end)] if before else []
+            page = ",".join(rows[ts] for ts in before[:3])
             body = (
                 f'{{"items":[{page}],"next_end_time":{min(before[:3], default="null")}}}'.encode()
             )
@@ -143,42 +145,56 @@ def test_a_document_too_large_is_named_and_missing_and_the_rest_of_the_log_is_lo
     assert missing(store) == []
 
 
-@pytest.mark.parametrize(
-    "large", [[4], [0], [6], [3, 4], [*range(7)]], ids=["inside", "first", "last", "edge", "all"]
-)
+LARGE = {
+    "INSIDE_B": [4],
+    "FIRST_B": [0],
+    "LAST_B": [6],
+    "EDGE_B": [3, 4],
+    "ALL_B": [*range(7)],
+}
+
+
 def test_a_row_too_large_is_named_and_missing_and_the_rest_of_its_trajectory_is_loaded(
-    store: Store, large: list[int]
+    store: Store,
 ) -> None:
-    log = Log()
+    log, window, times = Log(), Interval(START, START + 420), range(START, START + 420, 60)
+    large = {name: {START + 60 * n for n in numbers} for name, numbers in LARGE.items()}
+    prices = {name: Trajectory.parse(f"{name}:X.spot") for name in LARGE}
     log.rows = {
-        START + 60 * n: row(START + 60 * n, pad=20_000 if n in large else 0) for n in range(7)
+        name: {ts: row(ts, pad=20_000 if ts in gone else 0) for ts in times}
+        for name, gone in large.items()
     }
-    gone = [START + 60 * n for n in large]
-    rest = [ts for ts in log.rows if ts not in gone]
-    window = Interval(START, START + 420)
 
     def loaded(limits: Limits = LIMITS) -> LoadResult:
-        log.asked, log.over = [], threading.Event()
+        log.asked_rows, log.over = [], threading.Event()
         with serving(log) as base_url, Client(base_url, "key", limits=limits) as client:
-            return sync(client, store, [PRICE], window)
+            return sync(client, store, [*prices.values()], window)
 
-    def unanswered() -> list[Interval]:
-        return difference([window], store.ledger([PRICE])[PRICE].answered)
+    def held() -> dict[str, list[int]]:
+        return {name: store.series(price)["ts"].to_list() for name, price in prices.items()}
+
+    def unanswered() -> dict[str, list[Interval]]:
+        known = store.ledger([*prices.values()])
+        return {n: difference([window], known[price].answered) for n, price in prices.items()}
 
     done = loaded()
     assert not done.refused
-    assert store.series(PRICE)["ts"].to_list() == rest
-    assert unanswered() == [Interval(ts, ts + 1) for ts in gone]
+    assert held() == {name: [ts for ts in times if ts not in large[name]] for name in LARGE}
+    alone = {name: [Interval(ts, ts + 1) for ts in sorted(gone)] for name, gone in large.items()}
+    assert unanswered() == alone
     named = [f.says for f, _ in done.findings if f.kind == "row_too_large"]
-    assert len(named) == len(gone)
-    what = f"{PRICE} at {format_ts(gone[0])} has unknown fields of 20,005 bytes, and at most 16,384"
-    assert any(says.startswith(what) for says in named)
+    assert len(named) == sum(map(len, large.values()))
+    for name, gone in large.items():
+        at = f"{prices[name]} at {format_ts(min(gone))}"
+        what = f"{at} has unknown fields of 20,005 bytes, and at most 16,384"
+        assert any(says.startswith(what) for says in named)
     loaded()
-    assert {asked.end for asked in log.asked} <= {ts + 1 for ts in gone} | {START}, "it alone"
-    assert unanswered() == [Interval(ts, ts + 1) for ts in gone]
-    assert loaded(Limits(document_bytes=30_000)).rows.new == len(gone)
-    assert store.series(PRICE)["ts"].to_list() == [*log.rows]
-    assert unanswered() == []
+    for name, end in log.asked_rows:
+        assert end in {ts + 1 for ts in large[name]} | {START}, "it alone"
+    assert unanswered() == alone
+    assert loaded(Limits(document_bytes=30_000)).rows.new == len(named)
+    assert held() == {key: [*times] for key in LARGE}
+    assert unanswered() == {key: [] for key in LARGE}
 
 
 def test_a_large_document_without_a_time_leaves_all_of_its_window_missing(store: Store) -> None:
