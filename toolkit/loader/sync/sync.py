@@ -60,6 +60,7 @@ _WAITING_PIECES = 32
 OF_ALL = (KeyRefusedError, QuotaError, UnreachableError)
 """The refusals that concern all that a service is asked for."""
 _FAILED_STREAMS = 3
+_version = functools.cache(version)  # it reads files
 _LOOK_S = 0.5  # a wait without an end would not hear Ctrl-C: polars sets the signal so
 
 
@@ -381,12 +382,12 @@ def still_source(client: Client, source: Source) -> None:
 
 def load_origin(client: Client, served_at: int) -> LoadOrigin:
     """Return what a load records of the service and of this toolkit."""
-    profile, version_now = client.profile(), version("machine-rail-toolkit")
+    profile = client.profile()
     return LoadOrigin(
         client.base_url,
         served_at,
         profile.schema_hash,
-        version_now,
+        _version("machine-rail-toolkit"),
         client.allowance,
         {family: route.row_key for family, route in profile.histories.items()},
         profile.users_hash,

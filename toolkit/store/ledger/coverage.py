@@ -389,7 +389,8 @@ def settle_gaps(
                 by = load_id if status is GapStatus.REPAIRED else None
                 settled.append((*gap, status.value, by))
     if settled:
-        columns = {n: GAP.schema[n] for n in ("load_id", "gap_id", "status", "repaired_load_id")}
+        kinds = GAP.schema
+        columns = {n: kinds[n] for n in ("load_id", "gap_id", "status", "repaired_load_id")}
         changed = run_with(
             connection,
             "UPDATE gap SET status = s.status, repaired_load_id = s.repaired_load_id "  # noqa: S608 - ours

@@ -45,7 +45,8 @@ def log_changes(
     logged = (*log.names[:1], *_RUN, log.names[-1])
     of_runs = _RUN[0] in log.names
     names = [name for name in log.names if name not in logged]
-    kinds = {name: log.schema[name] for name in names}
+    schema_of_log = log.schema
+    kinds = {name: schema_of_log[name] for name in names}
     schema = {"stream_id": pl.Int32} | kinds if of_runs else kinds
     rows = pl.DataFrame(changes, schema=schema, orient="row")
     if of_runs:
