@@ -230,7 +230,7 @@ DAY = Interval(revealed.START, revealed.START + 86_400)
 
 
 def test_a_market_that_lost_rows_is_loaded_with_them_and_its_events_are_marked(
-    tmp_path: Path,
+    store: Store,
 ) -> None:
     leg, part = Leg.parse("ALPHA.spot"), Interval(DAY.start + 36_000, DAY.start + 72_000)
     source = Revealed(
@@ -240,7 +240,7 @@ def test_a_market_that_lost_rows_is_loaded_with_them_and_its_events_are_marked(
     spread = "BTC_USDT:ALPHA.spot:BETA.futures"
     with (
         running(Config(source, port=0, clock=clock)) as local,
-        Workspace(Client(local.base_url, "demo-pro"), Store(tmp_path / "rail.duckdb")) as rail,
+        Workspace(Client(local.base_url, "demo-pro"), store) as rail,
     ):
         rail.sync([key, spread, "ETH_USDT:ALPHA.spot", "events/spread"], *DAY)
         for of in (key, spread):
@@ -261,13 +261,13 @@ def test_a_market_that_lost_rows_is_loaded_with_them_and_its_events_are_marked(
         assert rail.store.gaps()["stream"].to_list() == [spread]
 
 
-def test_what_lies_before_an_archive_is_no_quiet_time_in_rows_and_in_events(tmp_path: Path) -> None:
+def test_what_lies_before_an_archive_is_no_quiet_time_in_rows_and_in_events(store: Store) -> None:
     source = Revealed(known_until=DAY.end, begins=DAY.start)
     config = Config(source, port=0, clock=Clock(fixed_at=DAY.end))
     window = Interval(DAY.start - 86_400, DAY.start + 3_600)
     with (
         running(config) as local,
-        Workspace(Client(local.base_url, "demo-pro"), Store(tmp_path / "rail.duckdb")) as rail,
+        Workspace(Client(local.base_url, "demo-pro"), store) as rail,
     ):
         logs = ["BTC_USDT:ALPHA.spot", "events/spread"]
         rail.sync(logs, *window)

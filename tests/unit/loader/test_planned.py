@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -244,10 +243,12 @@ def test_what_leaves_the_archive_first_is_asked_for_first(
     assert later == sorted(later), "the histories of this service are kept for ever"
 
 
-def test_a_load_whose_quota_ends_has_brought_what_would_have_been_lost(tmp_path: Path) -> None:
-    store, market = Store(tmp_path / "rail.duckdb"), Market(2)
+def test_a_load_whose_quota_ends_has_brought_what_would_have_been_lost(
+    store: Store, clock: SetClock
+) -> None:
+    market = Market(2)
     first, second = market.prices
-    clock, window = SetClock(moments=[END]), Interval(START, END + 4 * HOUR_S)
+    window = Interval(START, END + 4 * HOUR_S)
     with counted(served(market, clock)) as service, Client(service.base_url, "demo-pro") as client:
         sync(client, store, [first], window)  # the second one has all of it still to come
     clock.moments.append(END + HOUR_S)

@@ -64,16 +64,16 @@ def test_many_workers_bring_what_one_brings_and_the_same_ledger(
     assert many.coverage(PRICE, window).equals(one.coverage(PRICE, window))
 
 
-def test_a_regular_stretch_costs_no_more_pages_in_slices(client: Client, tmp_path: Path) -> None:
-    _, done = loaded(client, tmp_path / "rail.duckdb", 4, FIRST + 60 * 1_400)
+def test_a_regular_stretch_costs_no_more_pages_in_slices(client: Client, store: Store) -> None:
+    _, done = loaded(client, store.path, 4, FIRST + 60 * 1_400)
     assert done.rows.new == 600
     assert done.pages <= -(-600 // (PAGE - 1)) + 1
 
 
 def test_below_the_beginning_that_one_slice_finds_the_others_ask_for_nothing(
-    client: Client, tmp_path: Path
+    client: Client, store: Store
 ) -> None:
-    store, done = loaded(client, tmp_path / "rail.duckdb", 1, 0)
+    _, done = loaded(client, store.path, 1, 0)
     assert done.rows.new == BARS - len(HOLES)
     answered = store.ledger([PRICE], Interval(0, END))[PRICE].answered
     assert sum(part.length_s for part in answered) == END
@@ -138,8 +138,8 @@ class Filled(LogTask):
             yield Piece(lambda batch: batch.add_documents(*page), 10_000, 0, row_size=10)
 
 
-def test_documents_are_committed_sooner_than_rows_for_they_are_larger(tmp_path: Path) -> None:
-    writer, commits = StoreWriter(Store(tmp_path / "rail.duckdb")), list[float]()
+def test_documents_are_committed_sooner_than_rows_for_they_are_larger(store: Store) -> None:
+    writer, commits = StoreWriter(store), list[float]()
     writer.bind(Source("replay", "x"))
     load_id = writer.start_load(LoadOrigin("http://127.0.0.1:1", END, None, "0"))
     task = Filled(EventLog.of("spread"), Interval(FIRST, END), Edge(END))

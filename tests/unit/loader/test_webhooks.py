@@ -50,8 +50,8 @@ def served(app: ASGIApp) -> AbstractContextManager[str]:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return empty_store(tmp_path / "rail.duckdb", Source("simulated", "seed-7"), wait_s=1.0)
+def store(store: Store) -> Store:
+    return empty_store(store.path, Source("simulated", "seed-7"), wait_s=1.0)
 
 
 @pytest.fixture
@@ -79,21 +79,21 @@ def held(store: Store) -> list[str]:
 def test_a_genuine_delivery_is_in_the_store_byte_for_byte_when_it_is_answered(
     sender: httpx.Client, store: Store
 ) -> None:
-    for number in range(3):
+    for number in range(2):
         answer = deliver(sender, document(number), f"msg_{number}")
         assert (answer.status_code, answer.content) == (204, b"")
         assert held(store) == [document(n).decode() for n in range(number + 1)]
     kept = read_deliveries(store).drop("received_at", "load_id").rows()
-    assert kept == [(f"msg_{number}", "splash", None) for number in range(3)]
+    assert kept == [(f"msg_{number}", "splash", None) for number in range(2)]
     assert store.ledger() == {}, "webhooks claim nothing about the logs"
 
 
 def test_a_delivery_is_known_again_by_its_id_and_an_event_by_its_own(
     sender: httpx.Client, store: Store, app: WebhookApp
 ) -> None:
-    assert [deliver(sender, document()).status_code for _ in range(5)] == [204] * 5
+    assert [deliver(sender, document()).status_code for _ in range(3)] == [204] * 3
     assert (len(held(store)), len(read_deliveries(store))) == (1, 1)
-    assert (app.receipts.stored, app.receipts.repeated, app.receipts.events) == (1, 4, 1)
+    assert (app.receipts.stored, app.receipts.repeated, app.receipts.events) == (1, 2, 1)
     assert deliver(sender, document(), "msg_2").status_code == 204
     assert (len(held(store)), len(read_deliveries(store))) == (1, 2)
     assert deliver(sender, document(1)).status_code == 204, "another event under the same id"
