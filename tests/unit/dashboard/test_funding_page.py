@@ -253,7 +253,7 @@ def test_the_league_has_prices_in_it_and_offers_those_that_are_not_held(page, tm
 
 
 def test_the_python_of_the_page_gives_the_settlements_of_its_files(seen, store):
-    shown = seen(store, trajectory=PAIR.key, window="7 days")
+    shown = seen(store, trajectory=PAIR.key, window="All")
     names: dict[str, object] = {}
     exec(shown.code[-1].value, names)
     settled = names["settled"].sort("ts", "leg", descending=[True, False])
@@ -337,13 +337,18 @@ def test_what_holding_a_pair_kept_is_listed_by_the_time_held_gross_and_net(seen,
 
 
 def test_the_chart_of_a_pair_is_in_the_unit_and_has_the_carry_net_of_fees(seen, store):
-    shown = seen(store, trajectory=PAIR.key, window="All", unit="24h", fees="example")
+    link = {"unit": "24h", "fees": "example", "style": "prefunded"}
+    shown = seen(store, trajectory=PAIR.key, window="All", **link)
     differential, paid, gross, net = figures(shown)[0]["data"]
     assert differential["hovertemplate"].startswith("%{y:+,.4~f} % per 24 h")
     assert figures(shown)[0]["layout"]["yaxis"]["title"]["text"] == "differential (% per 24 h)"
     assert paid["name"] == "cumulative funding"
     assert (gross["name"], net["name"]) == ("carry: funding and prices", "net of a round trip")
     assert metrics(shown)["funding rate (% per 24 h)"] == "0.0600"
+    (says,) = texts(shown.warning)
+    assert "`prefunded` holds no position, so net figures here are of taker" in says
+    cost = FeeModel.example(["AURORA", "BOREAS", "CORONA"]).round_trip_bps(PAIR, at=START)
+    assert metrics(shown)["net carry (bps)"] == f"{60 - cost:.2f}"
 
 
 def test_the_next_settlement_is_that_of_the_overview_else_an_interval_later(seen, store):
@@ -358,7 +363,7 @@ def test_the_next_settlement_is_that_of_the_overview_else_an_interval_later(seen
     assert due_in(PAIR.key, rows, None, now) == of_overview
     assert due_in(PAIR.key, rows, None, now + EIGHT)[0]["in_s"] == EIGHT - 600
     assert due_in(PAIR.key, rows, rates, now + 4 * EIGHT) == []
-    due = drawn(seen(store, trajectory=PAIR.key), "countdown")["due"]
+    due = drawn(seen(store, view="pair"), "countdown")["due"]
     assert [each["leg"] for each in due] == ["long AURORA.futures", "short BOREAS.futures"]
     assert all(0 < each["in_s"] <= EIGHT for each in due)
 
@@ -382,11 +387,6 @@ def test_the_carry_is_net_of_one_round_trip_by_table_and_style_of_a_position(see
     assert f"cost {cost:.2f} bps" in beside(shown)
     assert f"`{example.name}` ({example.hash}), style maker" in kept(shown).help
     assert (shown.query_params["fees"], shown.query_params["style"]) == ("example", "maker")
-    shown = seen(store, trajectory=PAIR.key, window="All", fees="example", style="prefunded")
-    (says,) = texts(shown.warning)
-    assert "`prefunded` holds no position, so net figures here are of taker" in says
-    cost = FeeModel.example(["AURORA", "BOREAS", "CORONA"]).round_trip_bps(PAIR, at=START)
-    assert metrics(shown)["net carry (bps)"] == f"{60 - cost:.2f}"
 
 
 def test_missing_settlements_are_counted(page, tmp_path):

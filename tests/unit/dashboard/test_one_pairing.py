@@ -71,12 +71,13 @@ def rows(*, ids):
     ]
 
 
-@pytest.fixture(params=[True, False], ids=["with event ids", "without event ids"])
-def store(request, tmp_path):
-    return Store(fill(tmp_path / "held.duckdb", rows(ids=request.param)))
+@pytest.fixture(scope="module", params=[True, False], ids=["with event ids", "without event ids"])
+def store(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pairing")
+    return Store(fill(folder / "held.duckdb", rows(ids=request.param)))
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def lifecycles(store):
     """The call of a notebook, over the documents of every family."""
     read = documents_window(WINDOW)
