@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import polars as pl
@@ -48,10 +50,9 @@ def prices(kind: str, hours: range) -> dict[Trajectory, pl.DataFrame]:
     return {SPREAD: frame_of([(ts, 20_000.0, price) for ts, price in sold], Family.SPREAD)}
 
 
-def opened(path: Path, kind: str, hours: range = range(-2, 241)) -> tk.Workspace:
+def filled(path: Path, kind: str, hours: range) -> Path:
     """A store that holds the pair's funding, and prices of a kind."""
-    store = empty_store(path / f"{kind}.duckdb", Source("replay", "made"))
-    writer = StoreWriter(store)
+    writer = StoreWriter(empty_store(path, Source("replay", "made")))
     load = writer.start_load(LoadOrigin("http://127.0.0.1:1", END, None, "0.1.0"))
     batch = Batch()
     batch.add(PAIR, settled(), Interval(START, END + 1), Edge(END + 1, 0, None, EIGHT))
@@ -59,7 +60,19 @@ def opened(path: Path, kind: str, hours: range = range(-2, 241)) -> tk.Workspace
         batch.add(key, rows, Interval(START - DAY, END + 1), Edge(END + 1, 0, None, HOUR))
     writer.commit(load, batch)
     writer.finish_load(load, [])
-    return tk.open(store.path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., tk.Workspace]:
+    """The store of a kind of prices and of so many hours, filled once: all tests read alone."""
+    folder = tmp_path_factory.mktemp("priced")
+
+    @cache
+    def path(kind: str, hours: range) -> Path:
+        return filled(folder / f"{kind}-{hours.start}-{hours.stop}.duckdb", kind, hours)
+
+    return lambda kind, hours=range(-2, 241): tk.open(path(kind, hours))
 
 
 def of_pair(rail: tk.Workspace):
@@ -67,9 +80,9 @@ def of_pair(rail: tk.Workspace):
 
 
 @pytest.mark.parametrize("kind", ["spread", "turned", "prices"])
-def test_the_spread_of_a_spot_leg_counts_whichever_way_it_is_held(tmp_path: Path, kind: str):
+def test_the_spread_of_a_spot_leg_counts_whichever_way_it_is_held(opened, kind: str):
     """Against sums by hand: a price is known at the end of its hour, and never before."""
-    with opened(tmp_path, kind) as rail:
+    with opened(kind) as rail:
         (row,) = of_pair(rail).summary().to_dicts()
         (day,) = of_pair(rail).holdings(horizons=["1d"]).to_dicts()
         path = of_pair(rail).carry()
@@ -88,18 +101,17 @@ def test_the_spread_of_a_spot_leg_counts_whichever_way_it_is_held(tmp_path: Path
     assert path["carry_bps"][-1] == pytest.approx(row["carry_bps"])
 
 
-def test_a_price_that_comes_after_the_entry_or_the_exit_changes_nothing(tmp_path: Path):
-    with opened(tmp_path, "spread", range(-2, 24)) as known:
+def test_a_price_that_comes_after_the_entry_or_the_exit_changes_nothing(opened):
+    with opened("spread", range(-2, 24)) as known:
         early = known.funding(PAIR, START, START + DAY).summary()
-    (tmp_path / "later").mkdir()
-    with opened(tmp_path / "later", "spread") as known:
+    with opened("spread") as known:
         later = known.funding(PAIR, START, START + DAY).summary()
     assert early.row(0) == later.row(0)
 
 
-def test_without_prices_basis_and_net_are_null_and_the_row_names_the_command(tmp_path: Path):
+def test_without_prices_basis_and_net_are_null_and_the_row_names_the_command(opened):
     fees = FeeModel.example(["AURORA", "BOREAS"])
-    with opened(tmp_path, "none") as rail:
+    with opened("none") as rail:
         (row,) = of_pair(rail).summary(fees=fees).to_dicts()
         (day,) = of_pair(rail).holdings(horizons=["1d"], fees=fees).to_dicts()
         (only,) = of_pair(rail).holdings(horizons=["1d"], fees=fees, funding_only=True).to_dicts()
@@ -115,8 +127,8 @@ def test_without_prices_basis_and_net_are_null_and_the_row_names_the_command(tmp
     assert "gross_mean_bps" not in only
 
 
-def test_prices_of_half_the_window_are_not_taken_for_all_of_it(tmp_path: Path):
-    with opened(tmp_path, "spread", range(120, 241)) as rail:
+def test_prices_of_half_the_window_are_not_taken_for_all_of_it(opened):
+    with opened("spread", range(120, 241)) as rail:
         (row,) = of_pair(rail).summary().to_dicts()
         (day,) = of_pair(rail).holdings(horizons=["1d"]).to_dicts()
         half = rail.funding(PAIR, START + 6 * DAY, END).summary()
@@ -125,8 +137,8 @@ def test_prices_of_half_the_window_are_not_taken_for_all_of_it(tmp_path: Path):
     assert half["carry_reason"].item() is None
 
 
-def test_what_is_given_as_prices_takes_the_place_of_what_is_held(tmp_path: Path):
-    with opened(tmp_path, "prices") as rail:
+def test_what_is_given_as_prices_takes_the_place_of_what_is_held(opened):
+    with opened("prices") as rail:
         pair = rail.pair(*LEGS)
         own = of_pair(rail).holdings(horizons=["1d"], prices=pair)
         held = of_pair(rail).holdings(horizons=["1d"])
@@ -137,8 +149,8 @@ def test_what_is_given_as_prices_takes_the_place_of_what_is_held(tmp_path: Path)
     assert still["notional_basis"].item() == held["notional_basis"].item() == "constant"
 
 
-def test_all_pairs_at_once_are_given_the_prices_that_are_held(tmp_path: Path):
-    with opened(tmp_path, "turned") as rail:
+def test_all_pairs_at_once_are_given_the_prices_that_are_held(opened):
+    with opened("turned") as rail:
         asked = {"family": "funding", "horizons": ["1d"]}
         many = rail.measure(funding.holdings, START, END, **asked)
         assert many.row(0) == of_pair(rail).holdings(horizons=["1d"]).row(0)
