@@ -41,7 +41,8 @@ class HeldPrices:
     def _streams(self) -> Mapping[str, dict[str, Any]]:
         """The catalogue's rows of stored prices and spreads, by key."""
         kinds = [Family.PRICE.value, Family.SPREAD.value]
-        known = self.as_of is not None and self.as_of >= (self.store.history_from or self.as_of)
+        begins = None if self.as_of is None else self.store.history_from
+        known = begins is None or (self.as_of is not None and self.as_of >= begins)
         held = self.store.catalogue(as_of=self.as_of if known else None)
         held = held.filter(pl.col("rows") > 0, pl.col("kind").is_in(kinds))
         return {row["stream"]: row for row in held.iter_rows(named=True)}
@@ -90,9 +91,14 @@ class HeldPrices:
         times = ("--start", start, "--end", end)
         return sync_advice(self.store, *keys, *times, does=f"asks for the prices{more}")
 
+    @cached_property
+    def _is_taken_from_elsewhere(self) -> bool:
+        """Whether no service loads rows into the store."""
+        return bool(self.store.published) or self.store.source.kind == "own"
+
     def _call(self, pair_key: str, window: Interval) -> str:
         """Return the Python call that loads a pair's prices, without a path for equal results."""
-        if self.store.published or self.store.source.kind == "own":
+        if self._is_taken_from_elsewhere:
             return self.loads([pair_key], window)
         keys = ", ".join(f'"{key}"' for key in self.keys_of(pair_key, window))
         start, end = _typed(window)

@@ -29,7 +29,7 @@ from toolkit.store.ledger.coverage import GAPS, read_coverage, read_ledger
 from toolkit.store.ledger.history import seen
 from toolkit.store.reading.frames import frame_of
 from toolkit.store.reading.lookup import asked_streams, check_known, sync_advice
-from toolkit.store.reading.scanning import Asked, doubled, scan_of, value_columns
+from toolkit.store.reading.scanning import Asked, doubled, scan_of, scanning, value_columns
 from toolkit.store.reading.snapshots import poll_coverage, read_polls, read_snapshots
 from toolkit.store.reading.sql import Parameters, in_utc, values_of
 from toolkit.store.reading.sql_process import ask
@@ -259,8 +259,9 @@ class Store(StoreFile):
         trajectory. There is always a first frame. The file is closed between two. All are of the
         store's state at the call. `toolkit.statistics.passes` applies statistics to them.
         """
-        scan = scan_of(self, asked, window, self._then(as_of))
-        return scan.groups(scan.streams(), rows)
+        with scanning(self, asked, window, self._then(as_of)) as (scan, connection):
+            streams = scan.counted(connection)
+        return scan.groups(streams, rows)
 
     def ledger(
         self,

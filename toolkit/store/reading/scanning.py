@@ -6,6 +6,7 @@ at the scan. A compaction with later rows, or a group without the rows counted t
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
@@ -62,17 +63,21 @@ class Scan:
 
     def streams(self) -> pl.DataFrame:
         """Count the rows of each trajectory that has any: trajectory, stream_id, rows, by key."""
-        keys = {} if self.keys is None else {"keys": list(self.keys)}
-        some = f" AND stream_id IN ({_IDS_OF_KEYS})" if keys else ""
         with self.store.reading() as connection:
             self._check_same(connection)
-            return frame_of(
-                connection,
-                f"WITH held AS (SELECT stream_id, count(*) AS rows FROM {self._table} "  # noqa: S608 - ours
-                f"WHERE {self._condition}{some} GROUP BY stream_id) SELECT key AS trajectory, "
-                "stream_id, held.rows FROM held JOIN stream USING (stream_id) ORDER BY key",
-                params=self._parameters | keys,
-            )
+            return self.counted(connection)
+
+    def counted(self, connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
+        """Return what `streams` returns, from a connection that is open already."""
+        keys = {} if self.keys is None else {"keys": list(self.keys)}
+        some = f" AND stream_id IN ({_IDS_OF_KEYS})" if keys else ""
+        return frame_of(
+            connection,
+            f"WITH held AS (SELECT stream_id, count(*) AS rows FROM {self._table} "  # noqa: S608 - ours
+            f"WHERE {self._condition}{some} GROUP BY stream_id) SELECT key AS trajectory, "
+            "stream_id, held.rows FROM held JOIN stream USING (stream_id) ORDER BY key",
+            params=self._parameters | keys,
+        )
 
     def groups(self, streams: pl.DataFrame, rows: int | None = None) -> Iterator[pl.DataFrame]:
         """Yield whole trajectories with about so many rows together, by key and ts."""
@@ -182,6 +187,15 @@ class Scan:
 
 def scan_of(store: StoreFile, asked: Asked, window: Ends, as_of: int | None) -> Scan:
     """Return a scan of a store's present state. Raises as `Store.scan`."""
+    with scanning(store, asked, window, as_of) as (scan, _):
+        return scan
+
+
+@contextlib.contextmanager
+def scanning(
+    store: StoreFile, asked: Asked, window: Ends, as_of: int | None
+) -> Iterator[tuple[Scan, duckdb.DuckDBPyConnection]]:
+    """Yield what `scan_of` returns with the open connection, for a question more."""
     kind, streams = _asked(asked)
     window = Interval.of(window)
     limits(window)
@@ -193,9 +207,9 @@ def scan_of(store: StoreFile, asked: Asked, window: Ends, as_of: int | None) -> 
             if stream not in known:
                 check_known(store, stream)
         source = read_source(connection, store.path)
-    keys = None if streams is None else tuple(each.key for each in streams)
-    columns = tuple(value_columns(kind))
-    return Scan(store, source, file, held, kind, keys, window, as_of, columns)
+        keys = None if streams is None else tuple(each.key for each in streams)
+        columns = tuple(value_columns(kind))
+        yield Scan(store, source, file, held, kind, keys, window, as_of, columns), connection
 
 
 def value_columns(kind: str) -> list[str]:
