@@ -14,6 +14,7 @@ from tests.adversary import adverse
 from tests.other_services.server import Answer, Question, serving
 from toolkit.errors import InputError
 from toolkit.service import Clock, Config, Simulated, running
+from toolkit.service.market.simulator import MARKETS
 from toolkit.wire.profile.user_profile import UserProfile
 from toolkit.workspace import Settings
 from toolkit.workspace.doctor import Examination, examine
@@ -28,8 +29,9 @@ Examine = Callable[..., Examination]
 
 @pytest.fixture(scope="module")
 def service() -> Iterator[httpx.Client]:
+    markets = {symbol: MARKETS[symbol] for symbol in ("BTC_USDT", "ETH_USDT", "SOL_USDT")}
     config = Config(
-        Simulated(7),
+        Simulated(7, markets=markets),
         port=0,
         clock=Clock(fixed_at=NOW),
         quota=10**6,
@@ -91,10 +93,10 @@ def test_prices_sent_as_text_fail_with_the_profile_s_line(examined: Examine) -> 
 
 @pytest.mark.slow
 def test_a_listing_cut_without_a_word_is_a_note(examined: Examine) -> None:
-    found = check(examined(symbols_cap=10), "symbols/search")
+    found = check(examined(symbols_cap=2), "symbols/search")
     assert found.state is State.NOTE
-    assert "15 symbols, " in found.says
-    assert "1 finding, e.g. listing_cut: 10 symbols came of 1000 asked for" in found.says
+    assert "3 symbols, " in found.says
+    assert "1 finding, e.g. listing_cut: 2 symbols came of 1000 asked for" in found.says
 
 
 @pytest.mark.slow
@@ -178,10 +180,20 @@ def test_other_units_and_fields_beyond_those_expected_are_noted(examined: Examin
     )
 
 
-def test_a_sign_that_the_legs_speak_against_is_noted_with_the_line_that_turns_it(
+def verdict_of(found: Examination, column: str) -> str:
+    """The line that is to be in force, of a figure that both legs speak against."""
+    verdict = check(found, column)
+    assert verdict.state is State.FAILED
+    assert " where the legs give " in verdict.says
+    line = next(each for each in found.draft.splitlines() if f"# fields.{column} = " in each)
+    assert line.strip("# ") in verdict.advice
+    return line.partition(" = ")[2]
+
+
+def test_signs_that_both_legs_speak_against_are_noted_and_wrong_by_a_verdict_with_their_lines(
     examined: Examine,
 ) -> None:
-    found = examined(reversed_fields=["spread_pct"], undeclared=True)
+    found = examined(reversed_fields=["spread_pct", "differential_pct_8h"], undeclared=True)
     assert found.usable
     spread = check(found, "history/spread")
     assert spread.state is State.NOTE
@@ -190,30 +202,17 @@ def test_a_sign_that_the_legs_speak_against_is_noted_with_the_line_that_turns_it
         spread.advice == "in the profile: [history.spread] fields.spread_pct = { reversed = true }"
     )
     assert check(found, "history/price").state is State.OK
+    assert verdict_of(found, "spread_pct") == '{ unit = "percent", reversed = true }'
+    unit = '{ unit = "percent_per_8h", reversed = true }'
+    assert verdict_of(found, "differential_pct_8h") == unit
 
 
-@pytest.mark.parametrize(
-    ("switches", "column", "line"),
-    [
-        ({"reversed_fields": ["spread_pct"]}, "spread_pct", '"percent", reversed = true'),
-        ({"units": {"spread_pct": "bps"}}, "spread_pct", '"bps", reversed = false'),
-        (
-            {"reversed_fields": ["differential_pct_8h"]},
-            "differential_pct_8h",
-            '"percent_per_8h", reversed = true',
-        ),
-    ],
-)
-def test_a_figure_that_both_legs_speak_against_is_wrong_by_a_verdict_with_the_line_for_it(
-    examined: Examine, switches: dict[str, object], column: str, line: str
+def test_a_unit_that_both_legs_speak_against_is_wrong_by_a_verdict_with_its_line(
+    examined: Examine,
 ) -> None:
-    found = examined(**switches, undeclared=True)
+    found = examined(units={"spread_pct": "bps"}, undeclared=True)
     assert found.usable
-    verdict = check(found, column)
-    assert verdict.state is State.FAILED
-    assert " where the legs give " in verdict.says
-    assert f"fields.{column} = {{ unit = {line} }}" in verdict.advice
-    assert f"# fields.{column} = {{ unit = {line} }}" in found.draft
+    assert verdict_of(found, "spread_pct") == '{ unit = "bps", reversed = false }'
 
 
 def test_other_schema_ids_of_events_are_noted(examined: Examine) -> None:

@@ -16,11 +16,10 @@ from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
 PAIR = Trajectory.parse("A_B:X.spot:Y.spot")
 
 
-@pytest.fixture
-def rail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tk.Workspace:
+@pytest.fixture(scope="module")
+def rail(tmp_path_factory: pytest.TempPathFactory) -> tk.Workspace:
     """A workspace over three hours of a spread."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    store = Store(tmp_path / "rail.duckdb")
+    store = Store(tmp_path_factory.mktemp("spread") / "rail.duckdb")
     writer, batch = StoreWriter(store), Batch()
     writer.bind(Source("live", "rail"))
     rows = pl.DataFrame({"ts": range(0, 10_800, 60)}).with_columns(
@@ -37,12 +36,24 @@ def rail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tk.Workspace:
     return tk.open(store.path)
 
 
+@pytest.fixture(scope="module")
+def archive(rail: tk.Workspace, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where it is published."""
+    folder = tmp_path_factory.mktemp("published") / "archive"
+    assert rail.publish(folder).files == 3  # prices, and of the ledger two
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
 @pytest.mark.parametrize("named", ["{}", "{}/manifest.json", "file://{}"])
 def test_series_statistics_status_coverage_and_sql_are_those_of_the_store(
-    rail: tk.Workspace, tmp_path: Path, named: str
+    rail: tk.Workspace, archive: Path, named: str
 ) -> None:
-    assert rail.publish(tmp_path / "archive").files == 3  # prices, and of the ledger two
-    published = tk.open(named.format(tmp_path / "archive"))
+    published = tk.open(named.format(archive))
     asked = (PAIR, 0, 10_800)
     assert published.spread(*asked).df.equals(rail.spread(*asked).df)
     assert published.spread(*asked).summary().equals(rail.spread(*asked).summary())
@@ -55,25 +66,17 @@ def test_series_statistics_status_coverage_and_sql_are_those_of_the_store(
     assert published.sql(count).equals(rail.sql(count))
 
 
-def test_what_it_does_not_hold_is_to_be_loaded_where_it_is_published_from(
-    rail: tk.Workspace, tmp_path: Path
-) -> None:
-    rail.publish(tmp_path / "archive")
-    published = tk.open(tmp_path / "archive")
+def test_what_it_does_not_hold_is_to_be_loaded_where_it_is_published_from(archive: Path) -> None:
+    published = tk.open(archive)
     with pytest.raises(UnknownTrajectoryError, match="published data takes no rows") as refused:
         published.spread("A_B:X.spot:Z.spot")
-    assert f"held by {tmp_path / 'archive'}" in str(refused.value)
+    assert f"held by {archive}" in str(refused.value)
     assert "rail sync" not in str(refused.value)
 
 
-def test_loading_into_it_is_refused_before_anything_is_asked(
-    rail: tk.Workspace, tmp_path: Path
-) -> None:
-    rail.publish(tmp_path / "archive")
-    published = tk.open(tmp_path / "archive", base_url="http://127.0.0.1:9")
+def test_loading_into_it_is_refused_before_anything_is_asked(archive: Path) -> None:
+    published = tk.open(archive, base_url="http://127.0.0.1:9")
     by_its_path = tk.open(published.store.path, base_url="http://127.0.0.1:9")
     for each in (published, by_its_path):
-        with pytest.raises(
-            StoreError, match=f"{tmp_path}/archive/manifests/.* takes no rows; `rail"
-        ):
+        with pytest.raises(StoreError, match=f"{archive}/manifests/.* takes no rows; `rail"):
             each.sync("BTC_USDT:*", "2h")
