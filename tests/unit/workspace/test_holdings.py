@@ -8,6 +8,7 @@ import polars as pl
 
 from toolkit.client import Client
 from toolkit.service import Clock, Config, Simulated, running
+from toolkit.service.market.simulator import MARKETS
 from toolkit.store import Store
 from toolkit.workspace import Workspace
 from toolkit.workspace.holdings import STATUS
@@ -35,9 +36,10 @@ def test_the_status_of_a_workspace_is_a_row_for_each_stream_it_asked_for(
 
 def test_just_after_a_full_load_nothing_is_behind(tmp_path: Path) -> None:
     funding = "funding/BTC_USDT:AURORA.futures:EQUINOX.futures"
+    markets = {symbol: MARKETS[symbol] for symbol in ("BTC_USDT", "SOL_USDT")}
     clock = Clock(fixed_at=1_795_132_800 + 5_400)  # an hour and a half after a settlement
     with (
-        running(Config(Simulated(7), port=0, clock=clock)) as local,
+        running(Config(Simulated(7, markets=markets), port=0, clock=clock)) as local,
         Workspace(Client(local.base_url, "demo-pro"), Store(tmp_path / "rail.duckdb")) as rail,
     ):
         rail.sync([PRICE, funding, "events/splash"], "2d", progress=False)
