@@ -29,6 +29,9 @@ settings.load_profile("rail")
 SLOW_EXAMPLES = {"toolkit.workspace.doctor.examine"}
 SLOW_FOLDERS = {"browser", "journeys", "judges"}
 
+# Threads of numpy wait for each other by spinning, and workers use each core anyway.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 # No test asks a machine outside, and to load the world's authorities takes each client 45 ms.
 CERTIFICATES: dict[str, str | None] = {}
 for each in ("SSL_CERT_FILE", "SSL_CERT_DIR"):  # workers of these tests begin with what is hidden
