@@ -66,7 +66,7 @@ def pair(
         raise InputError("steps_s", steps_s, f"{len(frames)} steps (s), one per frame")
     legs = {name: _leg(name, frame) for name, frame in frames.items()}
     two = Pair.of(*(rows["trajectory"][0] for rows in legs.values()))
-    coins = two.coins(multiplier)
+    coins = [float(count) for count in two.coins(multiplier)]
     steps = dict(zip(legs, steps_s or [_step(*leg) for leg in legs.items()], strict=True))
     for step in steps.values():
         whole_number("steps_s", step, 1, "a whole number of seconds, 1 or more")
@@ -94,12 +94,12 @@ def pair(
 
 
 def _asked(
-    two: Pair, coins: tuple[float, float], max_stale_s: int | None, steps_s: tuple[int, ...] | None
+    two: Pair, coins: list[float], max_stale_s: int | None, steps_s: tuple[int, ...] | None
 ) -> str:
     asked = (
         ("fx", None if two.fx is None else two.fx.key),
-        ("buy_coins", float(coins[0])),
-        ("sell_coins", float(coins[1])),
+        ("buy_coins", coins[0]),
+        ("sell_coins", coins[1]),
         ("max_stale_s", max_stale_s),
         ("steps_s", None if steps_s is None else " ".join(map(str, steps_s))),
     )
