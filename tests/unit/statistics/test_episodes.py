@@ -86,34 +86,40 @@ def brute_force(
     return out
 
 
-@pytest.mark.parametrize("absolute", [False, True])
-@pytest.mark.parametrize("leave", [20.0, 12.0, 5.0])
-@pytest.mark.parametrize("lengths", [(0, 0), (60, 0), (180, 0), (0, 120), (240, 300)])
-def test_episodes_equal_a_loop_over_the_observations(
-    leave, lengths, absolute, autoregressive, series
-):
-    merge, least = lengths
+@pytest.fixture
+def drawn(autoregressive, series) -> list[pl.DataFrame]:
+    """Twelve trajectories, of whose rows and values one in twenty is missing."""
     rng = np.random.default_rng(6)
-    seen = 0
+    frames = []
     for seed in range(12):
         values = 12 * autoregressive(0.9, 400, seed=seed)[0] / 2.3
         values[rng.random(400) < 0.05] = NAN
-        ts = 60 * np.arange(400)
         present = rng.random(400) >= 0.05
-        frame = series(values[present], ts=ts[present])
-        found = episodes(
-            frame,
-            0,
-            24_000,
-            enter_bps=20.0,
-            leave_bps=leave,
-            merge_gap_s=merge,
-            min_duration_s=least,
-            absolute=absolute,
-        )
-        given = zip(ts[present].tolist(), values[present].tolist(), strict=True)
+        ts = 60 * np.arange(400)[present]
+        frames.append(series(values[present], ts=ts, trajectory=f"{seed:02}"))
+    return frames
+
+
+@pytest.mark.parametrize("absolute", [False, True])
+@pytest.mark.parametrize("leave", [20.0, 12.0, 5.0])
+@pytest.mark.parametrize("lengths", [(0, 0), (60, 0), (180, 0), (0, 120), (240, 300)])
+def test_episodes_equal_a_loop_over_the_observations(leave, lengths, absolute, drawn):
+    merge, least = lengths
+    found = episodes(
+        pl.concat(drawn),
+        0,
+        24_000,
+        enter_bps=20.0,
+        leave_bps=leave,
+        merge_gap_s=merge,
+        min_duration_s=least,
+        absolute=absolute,
+    )
+    assert found.height > (40 if absolute else 15)
+    for frame in drawn:
+        name, rows = frame["trajectory"][0], frame.drop("trajectory").rows()
         expected = brute_force(
-            [row for row in given if math.isfinite(row[1])],
+            [row for row in rows if math.isfinite(row[1])],
             24_000,
             step=60,
             thresholds=(20.0, leave),
@@ -121,12 +127,11 @@ def test_episodes_equal_a_loop_over_the_observations(
             least=least,
             absolute=absolute,
         )
-        assert found.height == len(expected)
-        seen += len(expected)
-        for ours, theirs in zip(found.rows(named=True), expected, strict=True):
+        of_one = found.filter(trajectory=name).rows(named=True)
+        assert len(of_one) == len(expected), name
+        for ours, theirs in zip(of_one, expected, strict=True):
             assert ours["area_bps_h"] == pytest.approx(theirs.pop("area_bps_h"), rel=1e-12)
             assert {name: ours[name] for name in theirs} == theirs
-    assert seen > (40 if absolute else 15)
 
 
 def test_episodes_on_the_edges_of_the_window_are_censored(series):

@@ -355,8 +355,8 @@ def test_spikes_are_named_and_the_half_life_without_them_is_that_of_the_rest(aut
 
 
 def test_no_spread_both_returns_and_never_returns_without_a_reason(autoregressive):
-    """Of 120 weeks near a unit root some are rejected by one test and not bounded by the other."""
-    paths = autoregressive(0.9985, MINUTES, seed=6, paths=120)
+    """Of 40 weeks near a unit root some are rejected by one test and not bounded by the other."""
+    paths = autoregressive(0.9985, MINUTES, seed=6, paths=40)
     frame = frame_of(paths)
     found = half_life(frame, 0, WEEK)
     returns = stationarity(frame, 0, WEEK)["rejects_unit_root_5pct"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -23,12 +24,16 @@ def decaying(rng: np.random.Generator, left: float, count: int) -> np.ndarray:
 
 def fractional(rng: np.random.Generator, order: float, count: int) -> np.ndarray:
     """A fractional difference, by its infinite moving average cut after 20,000 shocks."""
+    size = 20_000 + count - 1
+    length = fft.next_fast_len(size, real=True)
+    shocks = fft.rfft(rng.standard_normal(size), length)
+    return fft.irfft(shocks * averaged(order, length), length)[20_000 - 1 : size]
+
+
+@functools.cache
+def averaged(order: float, length: int) -> np.ndarray:
     steps = np.arange(1, 20_000)
-    weights = np.concatenate([[1.0], np.cumprod((steps - 1 + order) / steps)])
-    shocks = rng.standard_normal(weights.size + count - 1)
-    return fft.irfft(
-        fft.rfft(shocks, 2 * shocks.size) * fft.rfft(weights, 2 * shocks.size), 2 * shocks.size
-    )[weights.size - 1 : shocks.size]
+    return fft.rfft(np.cumprod([1.0, *((steps - 1 + order) / steps)]), length)
 
 
 def share_without(series: list[np.ndarray], reason: Reason | None) -> float:

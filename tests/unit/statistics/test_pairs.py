@@ -94,6 +94,7 @@ def test_contracts_count_in_coins_that_the_rows_name(buy, sell, multiplier, coin
     frames = [leg(key, {0: 6.0, 60: 6.0}) for key in keys]
     row = spread.pair(*frames, multiplier=multiplier).row(0, named=True)
     assert (row["buy_coins"], row["sell_coins"]) == coins
+    assert type(row["buy_coins"]) is type(row["sell_coins"]) is float
     assert (row["buy_price"], row["sell_price"]) == pytest.approx((6 / coins[0], 6 / coins[1]))
 
 
@@ -113,19 +114,31 @@ MEASURES = (
 )
 
 
-@pytest.mark.parametrize("measure", MEASURES, ids=lambda each: getattr(each, "func", each).__name__)
-def test_another_fx_leg_multiplier_or_limit_of_age_is_another_params_hash(measure):
+@pytest.fixture(scope="module")
+def joined_in_ways() -> pl.DataFrame:
     prices = {60 * k: 4.0 + k % 3 for k in range(10)}
     keys = "A_USD:X.spot", "A_USDT:Y.spot", "USDT_USD:X.spot", "USD_USDT:X.spot"
     usd, usdt, divides, multiplies = (leg(key, prices) for key in keys)
-    ways = [(divides, {}), (multiplies, {}), (divides, {"multiplier": 2.0})]
-    ways += [(divides, {"max_stale_s": stale}) for stale in (0, 300)]
-    joined = [spread.pair(usd, usdt, fx, **options) for fx, options in ways]
-    hashes = [measure(rows, 0, 600)["params_hash"].unique().item() for rows in joined]
-    assert len(set(hashes)) == len(ways)
-    again = spread.pair(usd.reverse(), usdt, divides, multiplier=1)
-    assert measure(again, 0, 600)["params_hash"].unique().item() == hashes[0]
-    assert measure(joined[0].drop("pair_hash"), 0, 600)["params_hash"][0] not in hashes
+    ways = {
+        "plain": spread.pair(usd, usdt, divides),
+        "plain again": spread.pair(usd.reverse(), usdt, divides, multiplier=1),
+        "other fx": spread.pair(usd, usdt, multiplies),
+        "multiplied": spread.pair(usd, usdt, divides, multiplier=2.0),
+        "never stale": spread.pair(usd, usdt, divides, max_stale_s=0),
+        "stale": spread.pair(usd, usdt, divides, max_stale_s=300),
+    }
+    ways["sent"] = ways["plain"].drop("pair_hash")
+    named = [rows.with_columns(trajectory=pl.lit(way)) for way, rows in ways.items()]
+    return pl.concat(named, how="diagonal")
+
+
+@pytest.mark.parametrize("measure", MEASURES, ids=lambda each: getattr(each, "func", each).__name__)
+def test_another_fx_leg_multiplier_or_limit_of_age_is_another_params_hash(measure, joined_in_ways):
+    found = measure(joined_in_ways, 0, 600).select("trajectory", "params_hash").unique()
+    hashes = dict(found.rows())
+    assert len(hashes) == found.height == 7
+    assert hashes.pop("plain again") == hashes["plain"]
+    assert len(set(hashes.values())) == 6
 
 
 def test_pairs_joined_in_several_ways_keep_their_own_hash_side_by_side():

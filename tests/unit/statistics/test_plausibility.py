@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import polars as pl
@@ -35,67 +35,80 @@ def found(summary: pl.DataFrame) -> tuple[str, int]:
     return summary.select("implausible", "implausible_n").row(0)  # type: ignore[return-value]  # of two columns
 
 
-def judged(buy: np.ndarray, sell: np.ndarray) -> dict[str, object]:
-    """The names at a price, at a spread and among all flags."""
-    pair = paired(buy, sell)
-    flags = quality.flags(pair).row(0, named=True)
-    return {
-        "price": found(prices.summary(priced(sell)))[0],
-        "shown price": found(spread.summary(priced(sell), column="price"))[0],
-        "spread": found(spread.summary(pair))[0],
-        "screen": found(spread_figures(pair, START, START + 60 * DAY))[0],
-        "flags": flags["flags"],
+Found = dict[str, tuple[str, int]]
+WALK = walk()
+
+
+def judged(sold: dict[str, np.ndarray]) -> tuple[dict[str, Found], dict[str, dict]]:
+    """Sell each price, by a name, against a walk: what four summaries find, and rows of flags."""
+    pairs = pl.concat(
+        paired(WALK, price).with_columns(trajectory=pl.lit(name)) for name, price in sold.items()
+    )
+    one = pairs.select("trajectory", "ts", price="sell_price")
+    summaries = {
+        "price": prices.summary(one),
+        "shown price": spread.summary(one, column="price"),
+        "spread": spread.summary(pairs),
+        "screen": spread_figures(pairs, START, START + 60 * DAY),
     }
+    columns = ("trajectory", "implausible", "implausible_n")
+    rows = {
+        by: {name: (names, n) for name, names, n in summed.select(columns).rows()}
+        for by, summed in summaries.items()
+    }
+    return rows, quality.flags(pairs).rows_by_key("trajectory", named=True, unique=True)
 
 
-@pytest.mark.parametrize("share", [0.02, 0.2, 0.4, 0.5, 0.98])
-@pytest.mark.parametrize("factor", [1e-3, 1e3, 10.0, 0.01, 2_500.0])
-def test_a_redenomination_is_named_at_any_share_of_the_window(share, factor):
-    at = DAY - round(share * DAY)
-    sell = walk() * np.exp(np.random.default_rng(2).normal(0, 2e-4, DAY))
-    sell[at:] *= factor
-    names = judged(walk(), sell)
-    assert "level_break" in str(names.pop("flags")).split(", ")
-    assert set(names.values()) == {"level_break"}
-    first = START + 60 * at
-    assert found(spread.summary(paired(walk(), sell))) == ("level_break", 1)
-    assert found(prices.summary(priced(sell))) == ("level_break", 1)
-    row = quality.flags(paired(walk(), sell)).row(0, named=True)
-    assert (row["level_break_n"], row["level_break_first_ts"]) == (1, first)
+def test_a_redenomination_is_named_at_any_share_of_the_window():
+    near = WALK * np.exp(np.random.default_rng(2).normal(0, 2e-4, DAY))
+    sold, first = {}, {}
+    for factor, share in product((1e-3, 1e3, 10.0, 0.01, 2_500.0), (0.02, 0.2, 0.4, 0.5, 0.98)):
+        at, name = DAY - round(share * DAY), f"{factor} in {share}"
+        sold[name] = np.concatenate([near[:at], factor * near[at:]])
+        first[name] = START + 60 * at
+    rows, flags = judged(sold)
+    for by, named in rows.items():
+        assert named == dict.fromkeys(sold, ("level_break", 1)), by
+    assert all("level_break" in row["flags"].split(", ") for row in flags.values())
+    assert {name: row["level_break_first_ts"] for name, row in flags.items()} == first
+    assert {row["level_break_n"] for row in flags.values()} == {1}
 
 
-@pytest.mark.parametrize("factor", [0.4, 0.2, 2.0, 5.0, 8.0])
-@pytest.mark.parametrize("minutes", [1, 20, 600])
-def test_a_crash_or_a_pump_is_no_redenomination(factor, minutes):
-    price = walk()
-    price[700 : 700 + minutes] *= factor
-    assert found(prices.summary(priced(price))) == ("", 0)
-    assert found(spread.summary(paired(walk(), price))) == ("", 0)
-    assert not quality.flags(paired(walk(), price))["level_break"].item()
+def test_a_crash_or_a_pump_is_no_redenomination():
+    sold = {}
+    for factor, minutes in product((0.4, 0.2, 2.0, 5.0, 8.0), (1, 20, 600)):
+        sold[f"{factor} in {minutes}"] = price = WALK.copy()
+        price[700 : 700 + minutes] *= factor
+    rows, flags = judged(sold)
+    for by, named in rows.items():
+        assert named == dict.fromkeys(sold, ("", 0)), by
+    assert {name: row["level_break"] for name, row in flags.items()} == dict.fromkeys(sold, False)
 
 
-@pytest.mark.parametrize(
-    "price",
-    [
+def test_a_sentinel_in_the_place_of_a_price_is_named():
+    sentinels = [
         *(2.0**63, 92233720368.54775807, 9.223372036854775807, 92233720368.55, 2**31 - 1),
         *(21.47483647, 4294967295.0, 42.94967295, 2.0**53, 9007.199254740991),
         *(18446744073709551615e-8, 999999.0, 9999.99, 99999999.0, 999999999999.0),
-    ],
-)
-def test_a_sentinel_in_the_place_of_a_price_is_named(price):
-    sell = walk()
-    sell[[100, 700]] = price
-    for name, names in judged(walk(), sell).items():
-        assert "sentinel_price" in str(names).split(", "), name
-    row = quality.flags(paired(walk(), sell)).row(0, named=True)
-    assert (row["sentinel_price_n"], row["sentinel_price_first_ts"]) == (2, START + 6_000)
+    ]
+    sold = {str(price): WALK.copy() for price in sentinels}
+    for price in sentinels:
+        sold[str(price)][[100, 700]] = price
+    rows, flags = judged(sold)
+    for by, named in rows.items():
+        for name, (names, _) in named.items():
+            assert "sentinel_price" in names.split(", "), (by, name)
+    for name, row in flags.items():
+        assert "sentinel_price" in row["flags"].split(", "), name
+        first = (row["sentinel_price_n"], row["sentinel_price_first_ts"])
+        assert first == (2, START + 6_000), name
 
 
 def test_a_sentinel_in_the_whole_window_is_named():
     for price in (2.0**63 / 1e8, 999999.0):
         whole = np.full(DAY, price)
         assert found(prices.summary(priced(whole))) == ("sentinel_price", DAY)
-        assert "sentinel_price" in str(judged(whole, whole)["flags"])
+        assert "sentinel_price" in quality.flags(paired(whole, whole))["flags"].item()
 
 
 def test_a_real_price_of_nines_and_a_price_below_nothing_are_no_sentinels():

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
 from toolkit.errors import InputError
 from toolkit.statistics import funding
@@ -77,13 +79,12 @@ def test_settlements_some_seconds_late_are_those_of_the_minute(joined, every):
 
 def test_intervals_equal_a_loop_over_the_rule(joined, read_off, some_leg):
     rng = np.random.default_rng(4)
-    undeclared = 0
-    for _ in range(60):
-        leg = some_leg(rng)
-        found = funding.intervals(joined(None, leg))
-        assert found["interval_hours"].to_list() == read_off(leg)
-        undeclared += found["declared_hours"].is_null().any()
-    assert 10 < undeclared < 50
+    legs = [some_leg(rng) for _ in range(60)]
+    rows = pl.concat(joined(None, leg, f"{run:02}") for run, leg in enumerate(legs))
+    found = funding.intervals(rows).partition_by("trajectory", maintain_order=True)
+    for leg, each in zip(legs, found, strict=True):
+        assert each["interval_hours"].to_list() == read_off(leg), each["trajectory"][0]
+    assert 10 < sum(each["declared_hours"].is_null().any() for each in found) < 50
 
 
 def rate_at(leg: Leg | None, intervals: list[float | None], ts: int) -> float | None:
@@ -173,19 +174,28 @@ def measured(frame: pl.DataFrame) -> dict[str, object]:
     return funding.summary(frame, *TEN_DAYS).row(0, named=True)
 
 
-@pytest.mark.parametrize("late_s", [20, 90, 29 * 60, HOUR])
-@pytest.mark.parametrize("first", [0, 4])
 @pytest.mark.parametrize("told", [8.0, None])
-def test_a_settlement_sent_again_counts_once_and_the_row_left_out_is_counted(late_s, first, told):
-    hours = [first + 8 * k for k in range(-1, 31)]
-    again = sorted([*hours, hours[9] + late_s / HOUR])
-    row, plain = measured(rows_of(again, told=told)), measured(rows_of(hours, told=told))
-    assert plain["funding_bps"] == pytest.approx(30.0)
-    assert {**row, "n_duplicates": 0} == plain
-    assert row["n_duplicates"] == 1
-    listed = funding.intervals(rows_of(again, told=told))
-    assert listed["ts"].to_list() == [START + HOUR * at for at in hours]
-    assert listed.filter(pl.col("n_duplicates") == 1)["ts"].to_list() == [START + HOUR * hours[9]]
+def test_a_settlement_sent_again_counts_once_and_the_row_left_out_is_counted(told):
+    plain, again, expected = [], [], {}
+    for first, late_s in product((0, 4), (20, 90, 29 * 60, HOUR)):
+        hours = [first + 8 * k for k in range(-1, 31)]
+        name = pl.lit(f"{first} h, {late_s} s late").alias("trajectory")
+        sent = sorted([*hours, hours[9] + late_s / HOUR])
+        plain.append(rows_of(hours, told=told).with_columns(name))
+        again.append(rows_of(sent, told=told).with_columns(name))
+        expected[f"{first} h, {late_s} s late"] = [START + HOUR * at for at in hours]
+    once = funding.summary(pl.concat(plain), *TEN_DAYS)
+    summed = funding.summary(pl.concat(again), *TEN_DAYS)
+    assert once["funding_bps"].to_list() == pytest.approx([30.0] * 8)
+    assert set(summed["n_duplicates"]) == {1}
+    assert_frame_equal(
+        summed.with_columns(n_duplicates=pl.lit(0, pl.Int64)), once, check_exact=True
+    )
+    listed = funding.intervals(pl.concat(again))
+    for name, ts in expected.items():
+        rows = listed.filter(trajectory=name)
+        assert rows["ts"].to_list() == ts, name
+        assert rows.filter(n_duplicates=1)["ts"].to_list() == [ts[9]], name
 
 
 def test_every_settlement_sent_again_in_any_number_counts_once():
@@ -249,12 +259,13 @@ def test_rows_of_a_rate_in_force_that_begin_between_settlements_settle_nothing_t
 @pytest.mark.parametrize("step_min", [1, 7, 15, 60])
 def test_where_a_frame_begins_changes_no_later_settlement(step_min):
     hours = (np.arange(5, 2 * 1440, step_min) / 60).tolist()
-    whole = settlements(rows_of(hours, 2e-4)).rows["ts"].to_list()
-    for cut in range(1, len(hours), max(1, len(hours) // 50)):
-        begin = START + round(HOUR * hours[cut])
-        found = settlements(rows_of(hours[cut:], 2e-4)).rows["ts"].to_list()
-        if len(hours) - cut > 1440 // step_min:
-            assert found == [ts for ts in whole if ts >= begin]
+    rows = rows_of(hours, 2e-4)
+    cuts = range(0, len(hours) - 1440 // step_min, max(1, len(hours) // 50))
+    begun = pl.concat(rows[cut:].with_columns(trajectory=pl.lit(cut)) for cut in cuts)
+    found = dict(settlements(begun).rows.group_by("trajectory").agg("ts").iter_rows())
+    assert found == {
+        cut: [ts for ts in found[0] if ts >= START + round(HOUR * hours[cut])] for cut in cuts
+    }
 
 
 def real_legs(real_data: object) -> pl.DataFrame:
