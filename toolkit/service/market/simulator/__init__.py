@@ -251,7 +251,7 @@ class LegFunding:
         hours = (ts - days.start * DAY_S) // HOUR_S
         usual = np.full(len(ts), _MEAN)
         for scale, part in self._parts:
-            usual += _SD * scale * np.concatenate([part.day(day)[:-1] for day in days])[hours]
+            usual += _SD * scale * part.days(days)[:, :-1].ravel()[hours]
         usual += (_BEYOND - 1.0) * np.minimum(usual - _DISCOUNT, 0.0)
         return usual + planted_bps([self._dislocations], ts) / 1e4
 

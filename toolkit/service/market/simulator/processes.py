@@ -15,9 +15,11 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator, Philox
+from numpy.random.bit_generator import ISeedSequence
 from numpy.typing import NDArray
 
 from toolkit.errors import InputError
@@ -76,13 +78,28 @@ class RandomStream:
 
     def at(self, index: int) -> Generator:
         """Return a fresh generator for an index of 0 or more: a day, an hour, a slot."""
-        digest = hashlib.blake2b(f"{self.seed}:{self.name}".encode(), digest_size=16).digest()
-        key, counter = np.frombuffer(digest, "<u8"), np.array([0, 0, 0, index], np.uint64)
-        return Generator(Philox(key=key, counter=counter))
+        key: Any = _key(self.seed, self.name)  # numpy's types know no ISeedSequence
+        return Generator(Philox(key, counter=[0, 0, 0, index]))
 
     def under(self, name: str) -> RandomStream:
         """Return the stream of a part, unrelated to this one's own numbers."""
         return RandomStream(self.seed, f"{self.name}/{name}")
+
+
+class _Key(ISeedSequence):
+    """A key that Philox takes as it is. Given as ``key``, numpy first draws a seed for nothing."""
+
+    def __init__(self, words: NDArray[np.uint64]) -> None:
+        self._words = words
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint64) -> NDArray[np.uint64]:
+        return np.asarray(self._words[:n_words], dtype)
+
+
+@lru_cache(4096)
+def _key(seed: int, name: str) -> _Key:
+    digest = hashlib.blake2b(f"{seed}:{name}".encode(), digest_size=16).digest()
+    return _Key(np.frombuffer(digest, "<u8"))
 
 
 Floats = NDArray[np.float64]
@@ -190,10 +207,16 @@ class Reverting:
 
     def _day(self, day: int) -> Floats:
         """Return the values at midnight and at the end of each step of a day."""
-        start, end = self._midnights.at(day), self._midnights.at(day + 1)
-        normals = self._stream.at(day).standard_normal(DAY_S // self._step_s)
-        path = reverting_bridge(np.array(start), np.array(end), self._decay(self._step_s), normals)
-        return np.concatenate([[start], path])
+        values: Floats = self.days(range(day, day + 1))[0]
+        return values
+
+    def days(self, days: range) -> Floats:
+        """Return the values of some days, at least one, a row for each, as `day` has them."""
+        edges = np.array([self._midnights.at(day) for day in range(days.start, days.stop + 1)])
+        steps = DAY_S // self._step_s
+        normals = np.stack([self._stream.at(day).standard_normal(steps) for day in days])
+        path = reverting_bridge(edges[:-1], edges[1:], self._decay(self._step_s), normals)
+        return np.concatenate([edges[:-1, None], path], axis=1)
 
     def _decay(self, length_s: int) -> float:
         return float(0.5 ** (length_s / self._half_life_s))
