@@ -94,25 +94,26 @@ def test_published_data_is_read_like_a_store_and_takes_no_rows(
 ) -> None:
     held = open_published(where, tmp_path / "cache")
     assert same(held, full)
+    fetched = list((tmp_path / "cache").glob("*/files/*/*.parquet"))
+    assert bool(fetched) == where.startswith("file:")
     with pytest.raises(StoreError, match="takes no rows; `rail import"):
         StoreWriter(held)
 
 
 def test_a_new_manifest_is_read_anew_and_fetches_what_changed(
-    full: Store, where: str, tmp_path: Path, commit: Callable
+    full: Store, archive: Path, tmp_path: Path, commit: Callable
 ) -> None:
-    cache = tmp_path / "cache"
+    where, cache = archive.as_uri(), tmp_path / "cache"
     first = open_published(where, cache)
     assert open_published(where, cache).path == first.path
     before = {path: path.stat().st_mtime_ns for path in cache.glob("*/files/*/*.parquet")}
-    assert bool(before) == where.startswith("file:")
     commit(FIRST, minutes(FEBRUARY + 3_600, 10))
     publish(full, where)
     second = open_published(where, cache)
     assert second.path != first.path
     assert same(second, full)
     after = {path: path.stat().st_mtime_ns for path in cache.glob("*/files/*/*.parquet")}
-    assert len(after.items() - before.items()) == (2 if before else 0)
+    assert len(after.items() - before.items()) == 2
     assert len(after) == len(before)  # the files that are named no more are gone
 
 
