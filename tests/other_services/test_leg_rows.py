@@ -106,7 +106,7 @@ def users(limit: int = 500, text: str = FILE) -> UserProfile:
 def loaded(service: ByLeg, profile: UserProfile) -> pl.DataFrame:
     """The rows that a client brings, by time. No page hands on a second that it may have cut."""
     with serving(service) as base_url, Client(base_url, API_KEY, profile=profile) as client:
-        pages = list(client.pages(Trajectory.parse(KEY), (END - 200 * HOUR, END)))
+        pages = list(client.pages(Trajectory.parse(KEY), (END - 100 * HOUR, END)))
     assert all((page.frame["ts"] >= page.answered.start).all() for page in pages)
     assert {found.kind for page in pages for found in page.findings} <= {"field_unknown"}
     return pl.concat([page.frame for page in pages]).sort("ts")
@@ -178,9 +178,9 @@ def test_a_store_has_whole_seconds_and_a_remap_reads_them_again(tmp_path: Path) 
     unit = 'wire = "rate", unit = "percent_per_interval"'
     wrong = users(2, FILE.replace('wire = "rate"', unit))
     with serving(ByLeg(rows)) as base_url, Client(base_url, API_KEY, profile=wrong) as client:
-        for start in (END - 30 * HOUR, END - 200 * HOUR):  # loads of their own, the newest first
+        for start in (END - 30 * HOUR, END - 100 * HOUR):  # loads of their own, the newest first
             sync(client, store, [Trajectory.parse(KEY)], Interval(start, END), workers=1)
-    window = Interval(END - 200 * HOUR, END)
+    window = Interval(END - 100 * HOUR, END)
     before = store.series(KEY, window, ties=True)
     done = remap(store, users(2))
     after = store.series(KEY, window, ties=True)
