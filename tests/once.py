@@ -34,6 +34,12 @@ def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path],
     return made
 
 
+def store_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
+    """Return this worker's copy of the store that ``make`` loaded, at a path, for the first one."""
+    made = made_once(factory, name, lambda folder: make(folder / "rail.duckdb"))
+    return Path(shutil.copy(made / "rail.duckdb", factory.mktemp(name)))
+
+
 def distributions(factory: pytest.TempPathFactory) -> Path:
     """Return a folder with the wheel and the sdist as the build backend makes them."""
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.once import store_once
 from toolkit.client import Client
 from toolkit.intervals import Interval
 from toolkit.market import (
@@ -76,13 +77,15 @@ def service() -> Iterator[str]:
 @pytest.fixture(scope="session")
 def loaded(service: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Half a day of a price, a spread and the event logs, and three days of funding."""
-    path = tmp_path_factory.mktemp("loaded") / "rail.duckdb"
-    with Workspace(Client(service, "demo-pro"), Store(path)) as workspace:
-        workspace.sync(LOADED[:2], *WINDOW)
-        workspace.sync(LOADED[2:], *SETTLED)
-        logs = [EventLog(family) for family in EventFamily]
-        workspace.sync([*logs, SnapshotLog(SnapshotKind.SPREAD)], *WINDOW)
-    return path
+
+    def load(path: Path) -> None:
+        with Workspace(Client(service, "demo-pro"), Store(path)) as workspace:
+            workspace.sync(LOADED[:2], *WINDOW)
+            workspace.sync(LOADED[2:], *SETTLED)
+            logs = [EventLog(family) for family in EventFamily]
+            workspace.sync([*logs, SnapshotLog(SnapshotKind.SPREAD)], *WINDOW)
+
+    return store_once(tmp_path_factory, "loaded", load)
 
 
 def to_read(path: Path, folder: Path) -> Iterator[Store]:

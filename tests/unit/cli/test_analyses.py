@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 import toolkit as tk
+from tests.once import store_once
 from toolkit.client import Client
 from toolkit.market import SnapshotLog
 from toolkit.series import own_series
@@ -33,10 +34,12 @@ FX = "pair/BTC_USD:BOREAS.spot/BTC_USDT:AURORA.spot"
 @pytest.fixture(scope="module")
 def priced(service: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store that `rail sync` loaded with the legs of pairs, by the keys of these alone."""
-    path = tmp_path_factory.mktemp("priced") / "rail.duckdb"
-    with Workspace(Client(service, "demo-pro"), Store(path)) as workspace:
-        workspace.sync([JOINED, f"pair/{SELL}/{BUY}", "ETH_USDT:AURORA.spot"], *WINDOW)
-    return path
+
+    def load(path: Path) -> None:
+        with Workspace(Client(service, "demo-pro"), Store(path)) as workspace:
+            workspace.sync([JOINED, f"pair/{SELL}/{BUY}", "ETH_USDT:AURORA.spot"], *WINDOW)
+
+    return store_once(tmp_path_factory, "priced", load)
 
 
 def test_syncing_the_key_of_a_pair_loads_its_prices_and_nothing_else(

@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from tests.once import store_once
 from toolkit.client import Client
 from toolkit.market import swapped
 from toolkit.series import EventSeries
@@ -33,12 +34,14 @@ def hourly(events: EventSeries) -> str:
 @pytest.fixture(scope="module")
 def audited(service: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store of half a day of events, two spreads, a price and a pair of funding."""
-    path = tmp_path_factory.mktemp("audited") / "rail.duckdb"
-    with Workspace(Client(service, "demo-pro"), Store(path)) as workspace:
-        workspace.sync(["events/*", PAIR, OTHER, PRICE], *WINDOW, progress=False)
-        paid = hourly(workspace.events("funding", *WINDOW))
-        workspace.sync(paid, WINDOW.start - 86_400, WINDOW.end, progress=False)
-    return path
+
+    def load(path: Path) -> None:
+        with Workspace(Client(service, "demo-pro"), Store(path)) as workspace:
+            workspace.sync(["events/*", PAIR, OTHER, PRICE], *WINDOW, progress=False)
+            paid = hourly(workspace.events("funding", *WINDOW))
+            workspace.sync(paid, WINDOW.start - 86_400, WINDOW.end, progress=False)
+
+    return store_once(tmp_path_factory, "audited", load)
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ import pytest
 
 import toolkit as tk
 from tests.empty_store import empty_store
+from tests.once import store_once
 from toolkit.client import AsyncClient, Client
 from toolkit.intervals import Interval
 from toolkit.service import Clock, Config, Simulated, running
@@ -42,11 +43,14 @@ def service() -> Iterator[str]:
 @pytest.fixture(scope="session")
 def rail(service: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
     """One stream of every kind."""
-    store = Store(tmp_path_factory.mktemp("mistakes") / "rail.duckdb")
-    with Workspace(Client(service, "demo-pro"), store) as rail:
-        rail.sync([PRICE, PAIR, "events/spread", "snapshot/spread"], *WINDOW, progress=False)
-        rail.sync(RATES, NOW - 2 * 86_400, NOW, progress=False)
-        yield rail
+    with Client(service, "demo-pro") as client:
+
+        def load(path: Path) -> None:
+            rail = Workspace(client, Store(path))
+            rail.sync([PRICE, PAIR, "events/spread", "snapshot/spread"], *WINDOW, progress=False)
+            rail.sync(RATES, NOW - 2 * 86_400, NOW, progress=False)
+
+        yield Workspace(client, Store(store_once(tmp_path_factory, "mistakes", load)))
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import toolkit as tk
+from tests.once import store_once
 from toolkit.client import Client
 from toolkit.service import Clock, Config, Simulated, running
 from toolkit.store import Store
@@ -27,19 +28,19 @@ def service_at(now: int) -> Config:
     return Config(Simulated(7), port=0, clock=Clock(fixed_at=now), quota=10**6)
 
 
-def loaded(path: Path) -> Workspace:
+def load(path: Path) -> None:
     """Load hours of two prices, two spreads and spread events, and days of funding."""
     with running(service_at(NOW)) as service, Client(service.base_url, KEY) as client:
         rail = Workspace(client, Store(path))
         rail.sync([*LEGS, PAIR, OTHER, "events/spread"], *WINDOW, progress=False)
         rail.sync(RATES, NOW - 2 * 86_400, NOW, progress=False)
-        return rail
 
 
 @pytest.fixture(scope="session")
 def rail(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
     """A workspace that reads the store."""
-    with loaded(tmp_path_factory.mktemp("reports") / "rail.duckdb") as found:
+    store = Store(store_once(tmp_path_factory, "reports", load))
+    with Workspace(Client("http://127.0.0.1:9", KEY), store) as found:
         yield found
 
 
