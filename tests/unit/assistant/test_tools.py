@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import toolkit as tk
+from tests.once import store_once
 from toolkit.assistant import TOOLS, ToolAnswer, questions
 from toolkit.errors import RailError
 from toolkit.workspace import Workspace
@@ -173,9 +174,12 @@ def test_what_is_missing_comes_with_the_command_that_loads_it_unless_it_is_publi
         assert asked(published, "coverage", **day).notes == found.notes[:2]
 
 
-def test_text_of_others_is_printable_and_of_one_line(tmp_path: Path) -> None:
-    store = store_of(tmp_path / "rail.duckdb", "http://127.0.0.1:9")
-    with tk.open(store.path) as rail:
+def test_text_of_others_is_printable_and_of_one_line(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    nowhere = "http://127.0.0.1:9"
+    path = store_once(tmp_path_factory, "hostile", lambda path: store_of(path, nowhere))
+    with tk.open(path) as rail:
         streams = asked(rail, "search_streams")
         spread = next(row["stream"] for row in streams.rows.to_dicts() if row["kind"] == "spread")
         for found in (

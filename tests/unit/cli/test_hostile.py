@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.listening import Handler, listening
+from tests.once import store_once
 from toolkit.store import Store
 
 from ...hostile import store_of, streams, texts
@@ -39,7 +40,7 @@ COMMANDS = (
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    return store_of(tmp_path_factory.mktemp("hostile") / "rail.duckdb", NOWHERE)
+    return Store(store_once(tmp_path_factory, "hostile", lambda path: store_of(path, NOWHERE)))
 
 
 def is_shown_plainly(done: subprocess.CompletedProcess[str]) -> bool:

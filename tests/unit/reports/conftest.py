@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import toolkit as tk
-from tests.once import store_once
+from tests.once import made_once, store_once
 from toolkit.client import Client
 from toolkit.service import Clock, Config, Simulated, running
 from toolkit.store import Store
@@ -47,11 +47,14 @@ def rail(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
 @pytest.fixture(scope="session")
 def made(rail: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A report of five charts: a spread, its hours, its events, their lives, and funding."""
-    spread = rail.spread(PAIR, *WINDOW)
-    funding = rail.funding(RATES, NOW - 2 * 86_400, NOW)
-    events = rail.events("spread", *WINDOW)
-    given = (spread, spread.hour_of_week(), spread.episodes(5), funding, events, events.survival())
-    return tk.report(tmp_path_factory.mktemp("made") / "report.html", *given)
+
+    def make(folder: Path) -> None:
+        spread, events = rail.spread(PAIR, *WINDOW), rail.events("spread", *WINDOW)
+        funding = rail.funding(RATES, NOW - 2 * 86_400, NOW)
+        given = (spread, spread.hour_of_week(), spread.episodes(5), funding)
+        tk.report(folder / "report.html", *given, events, events.survival())
+
+    return made_once(tmp_path_factory, "report", make) / "report.html"
 
 
 @pytest.fixture(scope="session")
