@@ -35,6 +35,7 @@ from toolkit.store import (
     Store,
     chosen_window,
     event_logs,
+    held_key,
     held_stretches,
     held_trajectory,
     sync_advice,
@@ -65,11 +66,12 @@ def read_series(
     nothing of the window.
     """
     with store.reading():
-        held = _held(store, stream)
+        listed = store.catalogue()
+        held = _held(store, stream, listed)
         as_of = store.as_of if as_of is None else as_of
         then = _ledger_time(store, as_of)
         known = store.ledger([held], as_of=then).get(held)
-        catalogue = store.catalogue(as_of=then)
+        catalogue = listed if then is None else store.catalogue(as_of=then)
         facts = _facts(store, held, catalogue, as_of)
         window = chosen_window(
             store, start, end, lambda: _everything(held, known, facts, store, as_of)
@@ -127,10 +129,10 @@ SERIES_OF: dict[str, type[Series]] = {
 """The class of the series of each kind of stream."""
 
 
-def _held(store: Store, stream: Stream) -> Stream:
+def _held(store: Store, stream: Stream, catalogue: pl.DataFrame) -> Stream:
     if isinstance(stream, Trajectory):
-        return held_trajectory(store, stream)
-    catalogue = store.catalogue()
+        key = held_key(stream.key, catalogue["stream"].to_list())
+        return Trajectory.parse(key) if key else held_trajectory(store, stream)
     if stream.key not in catalogue["stream"]:
         nearest = catalogue.filter(kind=stream.kind)["stream"].to_list()
         where, advice = f"held by {store.name}", sync_advice(store, stream.key)
