@@ -54,12 +54,12 @@ EIGHT = NOW - 7_200  # 2026-11-03 22:00 UTC
     ids=repr,
 )
 def test_a_moment_may_have_any_of_these_forms_and_is_utc_without_a_zone(
-    rail: Workspace, start: Any
+    rail: Workspace, names: dict[str, Any], start: Any
 ) -> None:
     assert parse_ts(start) == EIGHT
     series = rail.prices(PRICE, start, NOW)
     assert (series.window.start, series.df["ts"][0]) == (EIGHT, EIGHT)
-    summary = spread.summary(rail.spread(PAIR).df, start, NOW)
+    summary = spread.summary(names["frame"], start, NOW)
     assert summary["window_start"].item() == EIGHT
 
 
