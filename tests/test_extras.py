@@ -73,6 +73,7 @@ def run(slim: Path, workdir: Path) -> Run:
     return program
 
 
+@pytest.mark.slow
 def test_the_core_stores_measures_and_charts_without_extras(run: Run) -> None:
     done = run("""
 import polars as pl, toolkit as tk

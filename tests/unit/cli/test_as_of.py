@@ -104,16 +104,19 @@ def test_a_command_prints_what_it_printed_then(
 
 
 @pytest.fixture
-def dated(held_copy: Store) -> Store:
-    """The loaded store, as if all of it had been loaded first."""
-    date_commit(held_copy, FIRST)
-    return held_copy
+def dated(polled: Path, workdir: Path) -> Store:
+    """The store that polled, as if it had done so first."""
+    store = Store(Path(shutil.copy(polled, workdir / "rail.duckdb")))
+    date_commit(store, FIRST)
+    return store
 
 
 @pytest.mark.usefixtures("dated")
 def test_a_reader_sees_as_of_when(rail: Rail) -> None:
     for form in ("table", "markdown"):
-        done = rail("stats", "spread", "--as-of", THEN, "--format", form)
+        done = rail(
+            "stats", "spread", "snapshot-spread/*", "--as-of", THEN, "--format", form, columns=240
+        )
         assert f", as of {THEN} UTC" in done.stdout.splitlines()[0]
     said = rail("status", "--as-of", THEN, columns=200).stdout
     assert f"as of {THEN} UTC" in said
