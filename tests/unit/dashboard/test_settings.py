@@ -39,6 +39,7 @@ def test_streamlit_knows_every_option_nothing_is_sent_and_nothing_is_asked():
     assert "theme.base" not in settings()
 
 
+@pytest.mark.slow
 def test_the_package_brings_neither_streamlit_nor_plotly_until_it_is_used():
     program = (
         "import sys, toolkit.dashboard; "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,7 +23,8 @@ from toolkit.market import EventFamily, EventLog, SnapshotKind, SnapshotLog, Str
 from toolkit.service import Bars, Config
 from toolkit.store import Edge, Ledger, Store
 from toolkit.wire.exchange import RetryPolicy
-from toolkit.wire.profile.profile import BUILT_IN, LARGEST_PAGE
+from toolkit.wire.profile.profile import BUILT_IN
+from toolkit.wire.profile.user_profile import UserProfile
 
 DAY_S = 86_400
 FIRST_HOUR = Interval(END - 12 * DAY_S, END - 12 * DAY_S + HOUR_S)
@@ -47,33 +49,41 @@ def made(service: Counted) -> int:
 
 
 def planned_and_made(
-    service: Counted, store: Store, streams: list[Stream], window: Interval
+    service: Counted,
+    store: Store,
+    streams: list[Stream],
+    window: Interval,
+    profile: UserProfile | None = None,
 ) -> tuple[PlannedLoad, int]:
-    with Client(service.base_url, "demo-pro") as client:
+    with Client(service.base_url, "demo-pro", profile=profile) as client:
         planned = plan_load(client, store, streams, window)
         assert made(service) == 0, "a plan loads nothing"
         sync(client, store, streams, window)
     return planned, made(service)
 
 
+PAGE = 50
+
+
 def test_a_closed_window_takes_exactly_the_requests_planned(store: Store, clock: SetClock) -> None:
-    """Of so many days, and where a page is full at the edge exactly when the pager finds so."""
-    market, end = Long(2), END - HOUR_S
-    days = {n * 1_440 - 60: Interval(END - n * DAY_S, end) for n in (1, 4, 11)}
-    edges = (1, 2, LARGEST_PAGE - 1, LARGEST_PAGE, 2 * LARGEST_PAGE - 1)
-    pages = {rows: Interval(end - 60 * rows - 30, end - 30) for rows in edges}
+    """Also where a page is full at the edge, exactly when the pager finds so."""
+    market, end = Long(2), END - HOUR_S - 30
+    few_a_page = UserProfile.parsed(Path("p.toml"), f"history.price.limit = {PAGE}")
+    rows = (1, PAGE - 1, PAGE, 2 * PAGE - 1, 3 * PAGE + 7)
+    windows = {n: Interval(end - 60 * n, end) for n in rows} | {0: Interval(end, end + 29)}
     with counted(served(market, clock)) as service:
         planned_and_made(service, store, market.prices, FIRST_HOUR)
         begun = store.path.read_bytes()
-        for rows, window in ({0: Interval(end - 30, end - 1)} | pages | days).items():
+        for n, window in windows.items():
             for each in store.path.parent.iterdir():
                 each.unlink()
             store.path.write_bytes(begun)
-            streams = market.prices[: 2 if rows in days else 1]
-            planned, requests = planned_and_made(service, store, streams, window)
+            planned, requests = planned_and_made(
+                service, store, market.prices, window, profile=few_a_page
+            )
             found = (planned.bound, planned.rows, planned.requests)
-            assert found == (Bound.EXACT, len(streams) * rows, requests), f"{rows} rows"
-            assert str(planned).startswith(f"{requests} request")
+            assert found == (Bound.EXACT, 2 * n, requests), f"{n} rows"
+            assert str(planned).startswith(f"{requests} requests, ")
 
 
 def test_where_the_archive_may_begin_in_the_window_it_is_a_bound(

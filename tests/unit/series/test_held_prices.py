@@ -83,9 +83,10 @@ def of_pair(rail: tk.Workspace):
 def test_the_spread_of_a_spot_leg_counts_whichever_way_it_is_held(opened, kind: str):
     """Against sums by hand: a price is known at the end of its hour, and never before."""
     with opened(kind) as rail:
-        (row,) = of_pair(rail).summary().to_dicts()
-        (day,) = of_pair(rail).holdings(horizons=["1d"]).to_dicts()
-        path = of_pair(rail).carry()
+        pair = of_pair(rail)
+        (row,) = pair.summary().to_dicts()
+        (day,) = pair.holdings(horizons=["1d"]).to_dicts()
+        path = pair.carry()
     # known at START is the hour before it, at END the last whole hour
     basis = level(-1) - level(239)
     assert (row["funding_bps"], row["basis_bps"]) == pytest.approx((60, basis), abs=1e-7)
@@ -112,9 +113,10 @@ def test_a_price_that_comes_after_the_entry_or_the_exit_changes_nothing(opened):
 def test_without_prices_basis_and_net_are_null_and_the_row_names_the_command(opened):
     fees = FeeModel.example(["AURORA", "BOREAS"])
     with opened("none") as rail:
-        (row,) = of_pair(rail).summary(fees=fees).to_dicts()
-        (day,) = of_pair(rail).holdings(horizons=["1d"], fees=fees).to_dicts()
-        (only,) = of_pair(rail).holdings(horizons=["1d"], fees=fees, funding_only=True).to_dicts()
+        pair = of_pair(rail)
+        (row,) = pair.summary(fees=fees).to_dicts()
+        (day,) = pair.holdings(horizons=["1d"], fees=fees).to_dicts()
+        (only,) = pair.holdings(horizons=["1d"], fees=fees, funding_only=True).to_dicts()
     assert (row["basis_bps"], row["carry_bps"], row["net_carry_bps"]) == (None, None, None)
     assert row["carry_reason"] == row["net_carry_reason"] == "missing_price"
     assert row["funding_bps"] == pytest.approx(60)
@@ -129,8 +131,9 @@ def test_without_prices_basis_and_net_are_null_and_the_row_names_the_command(ope
 
 def test_prices_of_half_the_window_are_not_taken_for_all_of_it(opened):
     with opened("spread", range(120, 241)) as rail:
-        (row,) = of_pair(rail).summary().to_dicts()
-        (day,) = of_pair(rail).holdings(horizons=["1d"]).to_dicts()
+        pair = of_pair(rail)
+        (row,) = pair.summary().to_dicts()
+        (day,) = pair.holdings(horizons=["1d"]).to_dicts()
         half = rail.funding(PAIR, START + 6 * DAY, END).summary()
     assert (row["basis_bps"], row["basis_reason"]) == (None, "missing_price")
     assert (day["gross_reason"], day["n_unpriced"] > 100) == ("missing_price", True)
@@ -139,11 +142,11 @@ def test_prices_of_half_the_window_are_not_taken_for_all_of_it(opened):
 
 def test_what_is_given_as_prices_takes_the_place_of_what_is_held(opened):
     with opened("prices") as rail:
-        pair = rail.pair(*LEGS)
-        own = of_pair(rail).holdings(horizons=["1d"], prices=pair)
-        held = of_pair(rail).holdings(horizons=["1d"])
+        pair, rates = rail.pair(*LEGS), of_pair(rail)
+        own = rates.holdings(horizons=["1d"], prices=pair)
+        held = rates.holdings(horizons=["1d"])
         frame = pair.df.with_columns(trajectory=pl.lit(SPREAD.key), spread_log_bps=0.0)
-        still = of_pair(rail).holdings(horizons=["1d"], prices=frame)
+        still = rates.holdings(horizons=["1d"], prices=frame)
     assert own.row(0) == held.row(0)
     assert still["basis_mean_bps"].item() == 0
     assert still["notional_basis"].item() == held["notional_basis"].item() == "constant"
@@ -153,9 +156,10 @@ def test_all_pairs_at_once_are_given_the_prices_that_are_held(opened):
     with opened("turned") as rail:
         asked = {"family": "funding", "horizons": ["1d"]}
         many = rail.measure(funding.holdings, START, END, **asked)
-        assert many.row(0) == of_pair(rail).holdings(horizons=["1d"]).row(0)
+        pair = of_pair(rail)
+        assert many.row(0) == pair.holdings(horizons=["1d"]).row(0)
         screened = rail.screen(START, END, family="funding")
-        (summed,) = of_pair(rail).summary().to_dicts()
+        (summed,) = pair.summary().to_dicts()
         (row,) = screened.to_dicts()
         assert {name: row[name] for name in summed} == summed
         only = rail.screen(START, END, family="funding", funding_only=True)
