@@ -21,6 +21,7 @@ from toolkit.market import (
 )
 from toolkit.store.file.file import StoreFile, not_readable
 from toolkit.store.ledger.contents import service_now
+from toolkit.store.ledger.streams import numbers_of
 from toolkit.store.writing.batch import Ledger
 
 
@@ -29,11 +30,11 @@ def held_trajectory(store: StoreFile, wanted: Trajectory) -> Trajectory:
 
     Raises `UnknownTrajectoryError` with the nearest ones where neither was ever asked for.
     """
-    known = store.catalogue()
-    key = held_key(wanted.key, known.filter(kind=wanted.kind)["stream"].to_list())
-    if key is None:
-        raise _not_held(store, wanted, known)
-    return Trajectory.parse(key)
+    with store.reading() as connection:
+        known = numbers_of(connection, {wanted, wanted.swapped})
+    if not known:
+        raise _not_held(store, wanted, store.catalogue())
+    return wanted if wanted in known else wanted.swapped
 
 
 def check_known(store: StoreFile, wanted: Trajectory | SnapshotTrajectory) -> None:
