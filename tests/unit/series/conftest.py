@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from toolkit.client import Client
+from toolkit.series import FundingSeries, PriceSeries, SpreadSeries
 from toolkit.service import Clock, Config, Simulated, running
 from toolkit.store import Store
 from toolkit.workspace import Workspace
@@ -28,3 +29,18 @@ def rail(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
         rail.sync([PRICE, PAIR, "events/spread", "snapshot/spread"], *WINDOW, progress=False)
         rail.sync(RATES, NOW - 2 * 86_400, NOW, progress=False)
         yield rail
+
+
+@pytest.fixture(scope="session")
+def pair(rail: Workspace) -> SpreadSeries:
+    return rail.spread(PAIR)
+
+
+@pytest.fixture(scope="session")
+def price(rail: Workspace) -> PriceSeries:
+    return rail.prices(PRICE)
+
+
+@pytest.fixture(scope="session")
+def rates(rail: Workspace) -> FundingSeries:
+    return rail.funding(RATES)

@@ -11,19 +11,29 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from toolkit.errors import InputError
+from toolkit.series import FundingSeries, PriceSeries, Series, SpreadSeries
 from toolkit.series.base import asked_of
 from toolkit.show.result import Result
 from toolkit.statistics import spread
 from toolkit.workspace import Workspace
 
-from .conftest import KEYS, NOW, PAIR, PRICE, RATES, WINDOW
+from .conftest import KEYS, NOW, PAIR, PRICE, WINDOW
 
 
-@pytest.mark.parametrize("key", KEYS)
+@pytest.fixture(scope="module", params=KEYS)
+def key(request: pytest.FixtureRequest) -> str:
+    found: str = request.param
+    return found
+
+
+@pytest.fixture(scope="module")
+def series(rail: Workspace, key: str) -> Series:
+    return rail.series(key, "2026-11-01", NOW + 1)
+
+
 def test_every_series_knows_stream_window_and_source_and_shows_them(
-    rail: Workspace, key: str
+    rail: Workspace, key: str, series: Series
 ) -> None:
-    series = rail.series(key, "2026-11-01", NOW + 1)
     assert (series.stream.key, series.window.end) == (key, NOW + 1)
     assert series.source == rail.store.source
     assert len(series) == series.df.height == len(list(series)) > 0
@@ -38,11 +48,9 @@ def test_every_series_knows_stream_window_and_source_and_shows_them(
     assert ("coverage" in series.footnote) == (key != "snapshot/spread")
 
 
-@pytest.mark.parametrize("key", KEYS)
 def test_time_is_ts_in_utc_and_known_at_follows_it_by_the_bar_and_the_delay(
-    rail: Workspace, key: str
+    key: str, series: Series
 ) -> None:
-    series = rail.series(key, "2026-11-01", NOW + 1)
     frame = series.df
     assert frame.schema["time"] == frame.schema["known_at"] == pl.Datetime("us", "UTC")
     assert (frame["time"].dt.epoch("s") == frame["ts"]).all()
@@ -54,10 +62,10 @@ def test_time_is_ts_in_utc_and_known_at_follows_it_by_the_bar_and_the_delay(
 
 
 def test_answers_of_python_are_results_and_a_method_remembers_what_was_asked(
-    rail: Workspace,
+    rail: Workspace, pair: SpreadSeries
 ) -> None:
-    found = rail.spread(PAIR).summary()
-    every = (found, rail.measure(spread.summary), rail.screen(), rail.spread(PAIR).half_life())
+    found = pair.summary()
+    every = (found, rail.measure(spread.summary), rail.screen(), pair.half_life())
     assert {type(each) for each in every} == {Result}
     assert all(str(each).endswith(".frame has every one") for each in every)
     asked = asked_of(found)
@@ -65,51 +73,50 @@ def test_answers_of_python_are_results_and_a_method_remembers_what_was_asked(
     assert asked.method == "summary"
 
 
-def test_a_series_does_not_change(rail: Workspace) -> None:
-    series = rail.prices(PRICE)
+def test_a_series_does_not_change(price: PriceSeries) -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
-        series.rows = series.rows.clear()  # type: ignore[misc]  # what is refused
-    assert series.df is series.df
+        price.rows = price.rows.clear()  # type: ignore[misc]  # what is refused
+    assert price.df is price.df
 
 
-def test_the_window_of_all_that_is_known_is_the_one_that_was_asked_for(rail: Workspace) -> None:
+def test_the_window_of_all_that_is_known_is_the_one_that_was_asked_for(
+    rail: Workspace, rates: FundingSeries
+) -> None:
     for key in (PRICE, PAIR):
         window = rail.series(key).window
         assert window.start == WINDOW[0]
         assert NOW - 300 <= window.end <= NOW
-    settled = rail.funding(RATES).df["ts"]
-    assert rail.funding(RATES).window == (settled.min() - 8 * 3_600, settled.max())
+    settled = rates.df["ts"]
+    assert rates.window == (settled.min() - 8 * 3_600, settled.max())
 
 
-def test_the_frame_can_be_had_lazily_as_arrow_and_as_pandas_in_a_zone(rail: Workspace) -> None:
-    series = rail.prices(PRICE)
-    assert_frame_equal(series.lazy().collect(), series.df)
-    assert series.arrow().num_rows == len(series)
-    frame = series.pandas("Asia/Tokyo")
+def test_the_frame_can_be_had_lazily_as_arrow_and_as_pandas_in_a_zone(price: PriceSeries) -> None:
+    assert_frame_equal(price.lazy().collect(), price.df)
+    assert price.arrow().num_rows == len(price)
+    frame = price.pandas("Asia/Tokyo")
     assert str(frame.index.tz) == "Asia/Tokyo"
-    assert frame.index[0].timestamp() == series.df["ts"][0]
-    assert frame["price"].tolist() == series.df["price"].to_list()
+    assert frame.index[0].timestamp() == price.df["ts"][0]
+    assert frame["price"].tolist() == price.df["price"].to_list()
     with pytest.raises(InputError, match="timezone: 'Mars'"):
-        series.pandas("Mars")
+        price.pandas("Mars")
 
 
-def test_a_saved_series_has_what_it_is_in_its_file(rail: Workspace, tmp_path: Path) -> None:
-    series = rail.spread(PAIR)
-    path = series.save(tmp_path / "x.parquet")
-    assert_frame_equal(pl.read_parquet(path), series.df)
+def test_a_saved_series_has_what_it_is_in_its_file(tmp_path: Path, pair: SpreadSeries) -> None:
+    path = pair.save(tmp_path / "x.parquet")
+    assert_frame_equal(pl.read_parquet(path), pair.df)
     facts = json.loads(pl.read_parquet_metadata(path)["machine_rail"])
     assert facts["stream"] == PAIR
-    assert facts["source"] == series.source.label
-    assert facts["data_hash"] == series.data_hash
+    assert facts["source"] == pair.source.label
+    assert facts["data_hash"] == pair.data_hash
     assert facts["step_s"] == "60"
 
 
 @pytest.mark.parametrize("name", ["x.csv", "x", "absent/x.parquet"])
 def test_a_file_that_cannot_be_written_is_refused(
-    rail: Workspace, tmp_path: Path, name: str
+    tmp_path: Path, name: str, price: PriceSeries
 ) -> None:
     with pytest.raises(InputError, match="path"):
-        rail.prices(PRICE).save(tmp_path / name)
+        price.save(tmp_path / name)
 
 
 def test_the_hash_is_that_of_the_rows_alone(rail: Workspace) -> None:
@@ -120,10 +127,12 @@ def test_the_hash_is_that_of_the_rows_alone(rail: Workspace) -> None:
     assert wider.data_hash == one.data_hash
 
 
-def test_gaps_are_the_stretches_that_the_ledger_does_not_hold(rail: Workspace) -> None:
+def test_gaps_are_the_stretches_that_the_ledger_does_not_hold(
+    rail: Workspace, pair: SpreadSeries
+) -> None:
     window = (WINDOW[0] - 3_600, WINDOW[1])
     gaps = rail.spread(PAIR, *window).gaps()
-    known = rail.store.coverage(rail.spread(PAIR).stream, rail.spread(PAIR, *window).window)
+    known = rail.store.coverage(pair.stream, rail.spread(PAIR, *window).window)
     expected = known.filter(pl.col("state") != "held")
     assert gaps["state"].to_list() == expected["state"].to_list()
     assert gaps["length_s"].sum() == (expected["end_ts"] - expected["start_ts"]).sum()

@@ -20,12 +20,10 @@ from toolkit.workspace import Workspace
 from .conftest import PAIR, PRICE, RATES, WINDOW
 
 
-def test_methods_that_are_not_declared_are_the_statistics_of_the_window(rail: Workspace) -> None:
-    pair, price, rates = (
-        rail.spread(PAIR, *WINDOW),
-        rail.prices(PRICE, *WINDOW),
-        rail.funding(RATES),
-    )
+def test_methods_that_are_not_declared_are_the_statistics_of_the_window(
+    rail: Workspace, rates: FundingSeries
+) -> None:
+    pair, price = rail.spread(PAIR, *WINDOW), rail.prices(PRICE, *WINDOW)
     of_price = quality.coverage(price.df, *WINDOW, column="price")
     assert_frame_equal(price.coverage(), of_price)
     carry = funding.carry(rates.rows, *rates.window, prices=pair.rows)
@@ -45,14 +43,15 @@ def test_a_missing_end_of_the_window_counts_as_not_covered(rail: Workspace) -> N
     assert f"coverage {100 * half:.2f} %" in repr(twice)
 
 
-def test_figures_are_titled_and_bounded_by_the_series(rail: Workspace) -> None:
+def test_figures_are_titled_and_bounded_by_the_series(
+    rail: Workspace, pair: SpreadSeries, price: PriceSeries, rates: FundingSeries
+) -> None:
     logs = rail.events("spread")
-    pair = rail.spread(PAIR)
     figures = [
-        rail.prices(PRICE).plot(),
+        price.plot(),
         pair.plot(thresholds_bps=[10.0]),
         pair.plot(events=logs),
-        rail.funding(RATES).plot(theme="dark"),
+        rates.plot(theme="dark"),
     ]
     for figure in figures:
         assert isinstance(figure, charts.Figure)
@@ -87,10 +86,10 @@ def test_a_plot_has_the_parameters_of_its_chart_that_the_series_does_not_know(
 
 
 def test_net_figures_are_beside_the_gross_ones_by_the_table_given_or_the_workspaces(
-    rail: Workspace,
+    rail: Workspace, pair: SpreadSeries, rates: FundingSeries
 ) -> None:
     fees = FeeModel.example(["AURORA", "CORONA", "EQUINOX"])
-    for series in (rail.spread(PAIR), rail.funding(RATES)):
+    for series in (pair, rates):
         gross, net = series.summary(), series.summary(fees=fees, notional=5e3, style="maker")
         assert_frame_equal(net.select(gross.columns), gross)
         assert net["fee_model_hash"].item() == fees.hash
@@ -99,7 +98,6 @@ def test_net_figures_are_beside_the_gross_ones_by_the_table_given_or_the_workspa
             mine = other.spread(PAIR) if series.stream.kind == "spread" else other.funding(RATES)
             assert_frame_equal(mine.summary(notional=5e3, style="maker"), net)
             assert ("fees", fees.label) in mine.card.facts
-    pair = rail.spread(PAIR)
     with pytest.raises(InputError, match=r"rail\.toml"):
         pair.net_summary()
     with pytest.raises(InputError, match=r"rail\.toml"):
@@ -131,12 +129,14 @@ def test_bars_that_the_window_cuts_are_left_out(rail: Workspace) -> None:
 
 
 @pytest.mark.parametrize("every", ["7m", "30s", "60s", "2d", "5 minutes", 0, "90s"])
-def test_a_length_that_makes_no_bars_is_refused(rail: Workspace, every: str | int) -> None:
+def test_a_length_that_makes_no_bars_is_refused(every: str | int, pair: SpreadSeries) -> None:
     with pytest.raises(InputError, match="every"):
-        rail.spread(PAIR).resample(every)
+        pair.resample(every)
 
 
-def test_the_chart_of_coverage_has_the_states_of_the_ledger_in_the_window(rail: Workspace) -> None:
+def test_the_chart_of_coverage_has_the_states_of_the_ledger_in_the_window(
+    rail: Workspace, price: PriceSeries
+) -> None:
     window = WINDOW[0] - 3_600, WINDOW[1]
     for series in (rail.spread(PAIR, *window), rail.prices(PRICE, *window)):
         drawn = series.plot_coverage(timezone="Europe/London", theme="dark")
@@ -151,22 +151,21 @@ def test_the_chart_of_coverage_has_the_states_of_the_ledger_in_the_window(rail: 
             theme="dark",
         )
         assert drawn.to_json() == expected.to_json()
-    own = tk.series.own_series(rail.prices(PRICE).df.select("ts", "price"), PRICE)
+    own = tk.series.own_series(price.df.select("ts", "price"), PRICE)
     with pytest.raises(InputError, match="a stream that the service answered for"):
         own.plot_coverage()
 
 
-def test_two_prices_are_compared_at_times_of_their_own(rail: Workspace) -> None:
-    first = rail.prices(PRICE)
-    later = first.df.select(pl.col("ts") + 120, "price")
-    found = first.hayashi_yoshida(later, lags_s=[0, 120])
+def test_two_prices_are_compared_at_times_of_their_own(price: PriceSeries) -> None:
+    later = price.df.select(pl.col("ts") + 120, "price")
+    found = price.hayashi_yoshida(later, lags_s=[0, 120])
     assert found["correlation"].arg_max() == 2
-    both = first.df.select("ts", buy_price="price").join(
+    both = price.df.select("ts", buy_price="price").join(
         later.rename({"price": "sell_price"}), on="ts", how="full", coalesce=True
     )
     rows = both.with_columns(trajectory=pl.lit(PRICE))
-    assert found.equals(spread.hayashi_yoshida(rows, *first.window, lags_s=[0, 120]))
-    itself = first.hayashi_yoshida(first, lags_s=[0])
+    assert found.equals(spread.hayashi_yoshida(rows, *price.window, lags_s=[0, 120]))
+    itself = price.hayashi_yoshida(price, lags_s=[0])
     assert itself["correlation"].item() == pytest.approx(1)
     with pytest.raises(InputError, match="other"):
-        first.hayashi_yoshida(first.df.drop("price"))
+        price.hayashi_yoshida(price.df.drop("price"))
