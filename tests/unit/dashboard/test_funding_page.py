@@ -36,6 +36,10 @@ from .funded import (
 from .shown import drawn, figures, metrics, rows_of, sync, texts
 
 
+WHOLE = {"trajectory": PAIR.key, "window": "All", "analysis": "by_weekday"}
+"""A link to all of a pair, with an analysis of it."""
+
+
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
     return fill(tmp_path_factory.mktemp("funding") / "held.duckdb")
@@ -253,9 +257,10 @@ def test_the_league_has_prices_in_it_and_offers_those_that_are_not_held(page, tm
 
 
 def test_the_python_of_the_page_gives_the_settlements_of_its_files(seen, store):
-    shown = seen(store, trajectory=PAIR.key, window="All")
+    shown = seen(store, **WHOLE)
     names: dict[str, object] = {}
-    exec(shown.code[-1].value, names)
+    (code,) = [each.value for each in shown.code if "settled = " in each.value]
+    exec(code, names)
     settled = names["settled"].sort("ts", "leg", descending=[True, False])
     listed = rows_of(shown, "settlements")
     assert listed["leg"] == settled["leg"].to_list()
@@ -264,8 +269,7 @@ def test_the_python_of_the_page_gives_the_settlements_of_its_files(seen, store):
 
 @pytest.mark.parametrize("asked", [PAIR.key, swapped(PAIR.key)])
 def test_an_analysis_of_a_pair_gives_the_rows_of_its_python_whichever_way_round(seen, store, asked):
-    link = {"analysis": "by_weekday", "window": "All"}
-    shown = seen(store, trajectory=asked, **link)
+    shown = seen(store, **WHOLE | {"trajectory": asked})
     (code,) = [each.value for each in shown.code if "by_weekday" in each.value]
     names: dict[str, object] = {}
     *lines, last = code.splitlines()
@@ -277,7 +281,7 @@ def test_an_analysis_of_a_pair_gives_the_rows_of_its_python_whichever_way_round(
 
 
 def test_a_link_opens_its_pair_with_carry_its_grounds_and_how_steady_it_is(seen, store):
-    shown = seen(store, trajectory=PAIR.key, window="All")
+    shown = seen(store, **WHOLE)
     assert shown.get_by_key("funding_view").value == "pair"
     for chart in figures(shown):
         assert [note["text"] for note in chart["layout"]["annotations"]] == ["SIMULATED"]
@@ -316,7 +320,7 @@ def test_a_link_opens_its_pair_with_carry_its_grounds_and_how_steady_it_is(seen,
 
 
 def test_what_holding_a_pair_kept_is_listed_by_the_time_held_gross_and_net(seen, store):
-    gross = rows_of(seen(store, trajectory=PAIR.key, window="All"), "holdings")
+    gross = rows_of(seen(store, **WHOLE), "holdings")
     assert gross["horizon"] == ["8 h", "1 d", "2 d", "3 d", "5 d", "7 d"]
     assert "net median (bps)" not in gross
     shown = seen(store, trajectory=PAIR.key, window="All", fees="example", style="maker")
