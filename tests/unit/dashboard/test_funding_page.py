@@ -35,7 +35,6 @@ from .funded import (
 )
 from .shown import drawn, figures, metrics, rows_of, sync, texts
 
-
 WHOLE = {"trajectory": PAIR.key, "window": "All", "analysis": "by_weekday"}
 """A link to all of a pair, with an analysis of it."""
 

@@ -13,6 +13,7 @@ import pytest
 
 from tests import miniature
 from tests.adversary import Accident, Adversary, RestSwitches, adverse
+from tests.unit.store.conftest import faults_of
 from toolkit.client import Client
 from toolkit.errors import (
     InputError,
@@ -30,7 +31,6 @@ from toolkit.loader.follow.sweep import SnapshotPolls
 from toolkit.market import EventFamily, EventLog, SnapshotKind, SnapshotLog, Stream, Trajectory
 from toolkit.service import Clock, Config, SpedClock
 from toolkit.store import Store, StoreWriter
-from toolkit.store.file.maintenance import verify
 from toolkit.wire.exchange import RetryPolicy
 from toolkit.wire.findings import Finding
 from toolkit.wire.limits import Limits
@@ -205,7 +205,7 @@ def test_a_store_that_is_replaced_under_a_follow_ends_it_with_one_sentence_and_t
         follow(client, each, [FIRST], since=Since(back_s=3_600), once=True)
     assert store.series(FIRST).equals(undisturbed.series(FIRST))
     assert store.series(FIRST).height == 60
-    assert verify(store) == []
+    assert faults_of(store) == []
 
 
 @pytest.mark.slow

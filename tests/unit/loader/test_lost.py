@@ -12,6 +12,7 @@ import pytest
 from tests.listening import Handler, listening
 from tests.unit.service import revealed
 from tests.unit.service.revealed import Revealed
+from tests.unit.store.conftest import faults_of
 from toolkit.client import Client
 from toolkit.intervals import Interval
 from toolkit.loader import Since, sync
@@ -22,7 +23,6 @@ from toolkit.market import Family, Leg, Stream, Trajectory
 from toolkit.service import Clock, Config, running
 from toolkit.service.market.source import LostRows
 from toolkit.store import Batch, LoadOrigin, Store, StoreWriter
-from toolkit.store.file.maintenance import verify
 from toolkit.wire.profile.user_profile import UserProfile
 from toolkit.workspace import Workspace
 
@@ -143,7 +143,7 @@ def test_what_the_source_lost_is_lost_with_its_reason_and_no_quiet_time(
         (121, 360, "held"),
     ]
     assert losses(store) == [(60, 90, WHY)]
-    assert verify(store) == []
+    assert faults_of(store) == []
 
 
 def test_a_load_asks_once_for_what_is_lost_and_takes_what_was_found_since(
@@ -168,7 +168,7 @@ def test_a_load_asks_once_for_what_is_lost_and_takes_what_was_found_since(
     assert archive.asked == [], "what is no longer called lost is as any other answer"
     assert losses(store) == []
     assert store.catalogue()["revisions"].sum() == 0
-    assert verify(store) == []
+    assert faults_of(store) == []
 
 
 def test_a_follow_does_not_ask_in_each_sweep_for_what_is_lost(
@@ -254,7 +254,7 @@ def test_a_market_that_lost_rows_is_loaded_with_them_and_its_events_are_marked(
         assert set(marked["symbol"]) == {"BTC_USDT"}
         assert marked["legs"].str.contains("ALPHA.spot").all()
         assert (marked["since"] <= part.end + 3_600).all()
-        assert verify(rail.store) == []
+        assert faults_of(rail.store) == []
         source.find(LostRows(*part, WHY))
         done = rail.sync(key, *DAY)
         assert done.rows.new > 500
@@ -280,7 +280,7 @@ def test_what_lies_before_an_archive_is_no_quiet_time_in_rows_and_in_events(stor
         assert set(lives["near_lost"]) <= {None, "before the service's archive begins"}
         whys = rail.store.gaps().filter(status="lost")["cause"].unique().to_list()
         assert whys == ["before the service's archive begins"]
-        assert verify(rail.store) == []
+        assert faults_of(rail.store) == []
 
 
 UNREADABLE = {
@@ -316,7 +316,7 @@ def test_two_reasons_for_one_time_are_one_stretch_each_second_once(
     archive.lost = [lost(60, 120, "c")]
     loaded(archive, store)
     assert losses(store) == [(60, 120, "c")]
-    assert verify(store) == []
+    assert faults_of(store) == []
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,12 @@ import polars as pl
 import pytest
 
 import toolkit as tk
+from tests.unit.store.conftest import faults_of
 from toolkit.errors import InputError, UnknownTrajectoryError
 from toolkit.market import Family, Trajectory
 from toolkit.series import FundingSeries, PriceSeries, own_series, pair_series
 from toolkit.statistics.fees import FeeModel
 from toolkit.store import Store
-from toolkit.store.file.maintenance import verify
 from toolkit.wire.listing import Listing
 from toolkit.wire.profile.profile import BUILT_IN
 from toolkit.workspace.loading import keep_own
@@ -203,7 +203,7 @@ def test_funding_of_one_exchange_is_kept_as_one_leg_and_measured(tmp_path: Path)
     assert mine.by_hour()["funding_apr_pct"].drop_nulls().round(6).unique().to_list() == [10.95]
     path = tmp_path / "own.duckdb"
     keep_own(mine, path)
-    assert verify(Store(path)) == []
+    assert faults_of(Store(path)) == []
     with tk.open(store=path) as rail:
         held = rail.funding(mine.stream.key)
         assert held.summary().equals(mine.summary())

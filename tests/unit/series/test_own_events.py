@@ -9,10 +9,10 @@ import polars as pl
 import pytest
 
 import toolkit as tk
+from tests.unit.store.conftest import faults_of
 from toolkit.errors import InputError
 from toolkit.series import EventSeries, own_series
 from toolkit.store import Store
-from toolkit.store.file.maintenance import verify
 from toolkit.workspace.loading import keep_own
 
 START = 1_704_067_200  # 2024-01-01
@@ -59,7 +59,7 @@ def test_a_log_of_ones_own_is_kept_beside_prices_and_studied_from_the_store(tmp_
     log = log_of(kind=["pump", "dump"])
     assert [keep_own(log, path).new, keep_own(log, path).repeated] == [2, 2]
     keep_own(own_series(prices(), KEY), path)
-    assert verify(Store(path)) == []
+    assert faults_of(Store(path)) == []
     with tk.open(store=path) as rail:
         held = rail.events("splash")
         assert held.df.drop("known_at").equals(log.df.drop("known_at"))
