@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from toolkit.service import Clock, Config, Replay, Simulated, running
+from toolkit.service.market.simulator.catalogue import MARKETS
 
 NOW = 1_700_000_400  # a full minute
 KEYS = {"apikey": "demo-pro"}
@@ -117,8 +118,9 @@ def page(pro: httpx.Client) -> Callable[..., dict[str, Any]]:
 
 @pytest.fixture(scope="session")
 def market() -> Simulated:
-    """The simulated market that `simulated` serves."""
-    return Simulated(7)
+    """The simulated market that `simulated` serves: five of its symbols."""
+    symbols = ("BTC_USDT", "ETH_USDT", "PEPE_USDT", "SOL_USDT", "SUN_USDT")
+    return Simulated(7, markets={symbol: MARKETS[symbol] for symbol in symbols})
 
 
 @pytest.fixture(scope="session")

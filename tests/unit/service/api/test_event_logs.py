@@ -9,6 +9,7 @@ import pytest
 from tests.adversary import ArchiveSettings, FaultyArchive, adverse
 from toolkit.market import EventFamily
 from toolkit.service import Clock, Config, Simulated, running
+from toolkit.service.market.simulator.catalogue import MARKETS
 
 DAY_S = 86_400
 NOW = DAY_S * 20_786 + 43_207
@@ -173,10 +174,10 @@ def test_a_default_limit_written_out_is_the_same_question(ask) -> None:
     assert page(ask(**DAY, limit=200, cursor=cursor))["items"]
 
 
-def test_a_cursor_outlives_the_service(ask: Callable[..., httpx.Response]) -> None:
+def test_a_cursor_outlives_the_service(ask, market: Simulated) -> None:
     first = page(ask("funding", **DAY, limit=5))
     config = Config(
-        Simulated(7),
+        Simulated(7, markets={symbol: MARKETS[symbol] for symbol in market.listing}),
         port=0,
         clock=Clock(fixed_at=NOW),
         application=adverse(events=ArchiveSettings(burst=BURST)),
