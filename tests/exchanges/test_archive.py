@@ -210,7 +210,7 @@ def test_threads_read_whole_rows_while_another_writes(archive: Archive) -> None:
     source, written = Exchanges(archive), threading.Event()
 
     def write() -> None:
-        for minute in range(80):
+        for minute in range(30):
             archive.accept(SPOT.key, bars(minute, [float(minute + 1)]))
             archive.accept(FUTURES.key, bars(minute, [1.0]))
             archive.accept(FUTURES.key, rates([minute], START + 3600 * (minute + 1) - 1))

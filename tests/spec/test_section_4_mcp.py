@@ -21,6 +21,8 @@ from toolkit.market import EventFamily, Family
 from toolkit.service import Config, running
 from toolkit.service.api.registry import TOOLS
 
+from .conftest import BUILDER_ROUTES, DATA, FREE_ROUTES
+
 T = TypeVar("T")
 
 MODES = ["auto", "legacy", "2026-07-28"]
@@ -147,16 +149,21 @@ def test_free_is_rejected_and_the_client_sees_why(base_url: str, mode: str) -> N
 
 @pytest.mark.parametrize("mode", MODES)
 def test_structured_content_equals_the_rest_body_of_the_same_owner(
-    rail: httpx.Client, base_url: str, route: tuple[str, dict[str, str]], key: str, mode: str
+    rail: httpx.Client, base_url: str, key: str, mode: str
 ) -> None:
-    path, query = route
-    ask = partial(called, BY_ROUTE[path], arguments_of(query))
-    result = asked(base_url, {"apikey": key}, ask, mode)
-    body = rail.get(path, params=query, headers={"apikey": key})
-    assert body.status_code == 200
-    assert not result.is_error
-    assert result.structured_content == body.json()
-    assert json.loads(result.content[0].text) == body.json()
+    async def each(client: Client) -> dict[str, CallToolResult]:
+        return {
+            path: await called(BY_ROUTE[f"{DATA}/{path}"], arguments_of(query), client)
+            for path, query in FREE_ROUTES + BUILDER_ROUTES
+        }
+
+    results = asked(base_url, {"apikey": key}, each, mode)
+    for path, query in FREE_ROUTES + BUILDER_ROUTES:
+        body = rail.get(f"{DATA}/{path}", params=query, headers={"apikey": key})
+        assert body.status_code == 200, path
+        assert not results[path].is_error, path
+        assert results[path].structured_content == body.json(), path
+        assert json.loads(results[path].content[0].text) == body.json(), path
 
 
 @pytest.mark.parametrize("path", ["history/funding", "dashboards/funding-overview"])
@@ -165,7 +172,7 @@ def test_funding_that_was_settled_equals_the_rest_body(market: httpx.Client, pat
     legs |= {"sell_exchange": "BOREAS", "sell_market": "futures"}
     query = legs if path == "history/funding" else {}
     body = market.get(path, params=query).json()
-    ask = partial(called, BY_ROUTE[f"/api/v1/data/{path}"], query)
+    ask = partial(called, BY_ROUTE[f"{DATA}/{path}"], query)
     result = asked(str(market.base_url).split("/api")[0], {"apikey": "demo-pro"}, ask, "auto")
     assert result.structured_content == body
     assert len(body["items"]) >= 5
