@@ -424,7 +424,7 @@ def _measured(rows: pl.DataFrame) -> pl.DataFrame:
             "outside": (ar1_steps < lower) | (ar1_steps > upper),
         }
     )
-    return found.join(_beside(rows, estimate), on="number", maintain_order="left")
+    return _explained(found.join(_beside(rows, estimate), on="number", maintain_order="left"))
 
 
 def _beside(rows: pl.DataFrame, estimate: _Fit) -> pl.DataFrame:
@@ -482,88 +482,50 @@ def _misfit(
     return worst
 
 
-@cache
-def _results(_column: str) -> list[pl.Expr]:
-    pairs, triples = pl.col("pairs").fill_null(0), pl.col("triples").fill_null(0)
+def _explained(found: pl.DataFrame) -> pl.DataFrame:
+    """Add why figures are null, each in a column: an expression of all reasons is slow to plan."""
     still = {Reason.DEGENERATE: pl.col("still")}
     reason = first_reason(
         {
-            Reason.EMPTY: _EMPTY,
-            Reason.TOO_FEW: triples < MIN_PAIRS,
+            Reason.TOO_FEW: pl.col("triples") < MIN_PAIRS,
             **still,
             Reason.NO_REVERSION: pl.col("slope") <= -1,
             Reason.BELOW_STEP: ~pl.col("memory"),
         }
     )
-    ar1_reason = first_reason({Reason.EMPTY: _EMPTY, Reason.TOO_FEW: pairs < MIN_PAIRS, **still})
-    fitted = pl.coalesce(reason, _outside("steps"))
-    misfit = [
-        pl.when(other.is_null()).then(pl.col(fit).fill_nan(None)).alias(f"{name}_acf_error")
-        for name, fit, other in ((_HALF_LIFE, "fit", fitted), (_AR1, "ar1_fit", ar1_reason))
-    ]
-    compared = reason.is_null() & ar1_reason.is_null()
-    return [
-        triples.alias("half_life_triples"),
-        pl.when(triples > 0).then("lag").otherwise(_SHORT).alias("half_life_lag_steps"),
-        *(
-            pl.when(fitted.is_null()).then(pl.col(column).fill_nan(None)).alias(name)
-            for name, column in (("half_life_phi", "phi"), ("noise_share", "share"))
-        ),
-        *_seconds(_HALF_LIFE, "steps", reason),
-        *(
-            each
-            for end in ("lower", "upper")
-            for each in _seconds(f"{_HALF_LIFE}_{end}", end, pl.coalesce(reason, _doubt()))
-        ),
-        *_judged(reason),
-        pairs.alias("ar1_pairs"),
-        pl.when(ar1_reason.is_null()).then("slope").alias("ar1_phi"),
-        ar1_reason.alias("ar1_reason"),
-        *_seconds(_AR1, "ar1_steps", ar1_reason),
-        (compared & pl.col("outside")).fill_null(value=False).alias("half_lives_differ"),
-        *misfit,
-        pl.coalesce(
-            fitted, ar1_reason, first_reason({Reason.TOO_FEW: pl.col("fit").is_nan()})
-        ).alias(f"{_ACF}_reason"),
-    ]
-
-
-def _doubt() -> pl.Expr:
-    return first_reason(
+    doubt = first_reason(
         {
             Reason.SPIKES_DOMINATE: pl.col("spike_share") > _SPIKES_DOMINATE,
             Reason.SEVERAL_SPEEDS: pl.col("fit_p_value") < LEVEL,
         }
     )
-
-
-def _judged(reason: pl.Expr) -> list[pl.Expr]:
-    chance, share = pl.col("fit_p_value"), pl.col("spike_share")
-    untested = pl.coalesce(reason, first_reason({Reason.TOO_FEW: chance.is_nan()}))
-    calm = pl.coalesce(reason, _outside("calm_steps"))
-    return [
-        pl.when(untested.is_null()).then(chance).alias("fit_p_value"),
-        untested.alias("fit_reason"),
-        share,
-        first_reason({Reason.EMPTY: _EMPTY, Reason.DEGENERATE: share.is_null()}).alias(
-            "spike_share_reason"
+    found = found.with_columns(
+        reason.alias("why"),
+        first_reason({Reason.TOO_FEW: pl.col("pairs") < MIN_PAIRS, **still}).alias("why_ar1"),
+        doubt.alias("doubt"),
+    )
+    untested = first_reason({Reason.TOO_FEW: pl.col("fit_p_value").is_nan()})
+    uncompared = first_reason({Reason.TOO_FEW: pl.col("fit").is_nan()})
+    return found.with_columns(
+        *(
+            pl.coalesce("why", *doubts, _outside(steps)).alias(f"why_{steps}")
+            for steps, *doubts in (("steps",), ("lower", "doubt"), ("upper", "doubt"))
         ),
-        *_seconds("acf_half_lag", "half_lag", reason, Reason.TOO_SHORT),
-        pl.when(calm.is_null())
-        .then(pl.col("calm_steps") * pl.col("step_s"))
-        .alias(f"{_HALF_LIFE}_without_spikes_s"),
-        calm.alias(f"{_HALF_LIFE}_without_spikes_reason"),
-    ]
+        pl.coalesce("why", _outside("calm_steps")).alias("why_calm_steps"),
+        pl.coalesce("why", _outside("half_lag", Reason.TOO_SHORT)).alias("why_half_lag"),
+        pl.coalesce("why", untested).alias("why_fit"),
+        pl.coalesce("why_ar1", _outside("ar1_steps")).alias("why_ar1_steps"),
+    ).with_columns(pl.coalesce("why_steps", "why_ar1", uncompared).alias("why_acf"))
 
 
 def _outside(steps: str, endless: Reason = Reason.NO_REVERSION) -> pl.Expr:
-    found = pl.col(steps)
+    found, doubt = pl.col(steps), pl.col("doubt")
     disagree = found.is_infinite() & pl.col("returns") & (endless is Reason.NO_REVERSION)
     return first_reason(
         {
             Reason.TOO_FEW: found.is_nan(),
-            Reason.SPIKES_DOMINATE: disagree & (_doubt() == Reason.SPIKES_DOMINATE.value),
-            Reason.SEVERAL_SPEEDS: disagree & (_doubt() == Reason.SEVERAL_SPEEDS.value),
+            Reason.SPIKES_DOMINATE: disagree & (doubt == Reason.SPIKES_DOMINATE.value),
+            Reason.SEVERAL_SPEEDS: disagree & (doubt == Reason.SEVERAL_SPEEDS.value),
             Reason.TESTS_DISAGREE: disagree,
             endless: found.is_infinite(),
             Reason.BELOW_STEP: found == 0,
@@ -571,14 +533,51 @@ def _outside(steps: str, endless: Reason = Reason.NO_REVERSION) -> pl.Expr:
     )
 
 
-def _seconds(
-    name: str, steps: str, reason: pl.Expr, endless: Reason = Reason.NO_REVERSION
-) -> list[pl.Expr]:
-    """Convert steps to seconds, null with the reason."""
-    missing = pl.coalesce(reason, _outside(steps, endless))
+@cache
+def _results(_column: str) -> list[pl.Expr]:
+    triples, share = pl.col("triples").fill_null(0), pl.col("spike_share")
+    compared = pl.col("why").is_null() & pl.col("why_ar1").is_null()
     return [
-        pl.when(missing.is_null()).then(pl.col(steps) * pl.col("step_s")).alias(f"{name}_s"),
-        missing.alias(f"{name}_reason"),
+        triples.alias("half_life_triples"),
+        pl.when(triples > 0).then("lag").otherwise(_SHORT).alias("half_life_lag_steps"),
+        _known("phi", "why_steps").alias("half_life_phi"),
+        _known("share", "why_steps").alias("noise_share"),
+        *_seconds(_HALF_LIFE, "steps"),
+        *_seconds(f"{_HALF_LIFE}_lower", "lower"),
+        *_seconds(f"{_HALF_LIFE}_upper", "upper"),
+        pl.when(pl.col("why_fit").is_null()).then("fit_p_value").alias("fit_p_value"),
+        _reason("why_fit").alias("fit_reason"),
+        share,
+        first_reason({Reason.EMPTY: _EMPTY, Reason.DEGENERATE: share.is_null()}).alias(
+            "spike_share_reason"
+        ),
+        *_seconds("acf_half_lag", "half_lag"),
+        *_seconds(f"{_HALF_LIFE}_without_spikes", "calm_steps"),
+        pl.col("pairs").fill_null(0).alias("ar1_pairs"),
+        pl.when(pl.col("why_ar1").is_null()).then("slope").alias("ar1_phi"),
+        _reason("why_ar1").alias("ar1_reason"),
+        *_seconds(_AR1, "ar1_steps"),
+        (compared & pl.col("outside")).fill_null(value=False).alias("half_lives_differ"),
+        _known("fit", "why_steps").alias(f"{_HALF_LIFE}_acf_error"),
+        _known("ar1_fit", "why_ar1").alias(f"{_AR1}_acf_error"),
+        _reason("why_acf").alias(f"{_ACF}_reason"),
+    ]
+
+
+def _known(column: str, why: str) -> pl.Expr:
+    return pl.when(pl.col(why).is_null()).then(pl.col(column).fill_nan(None))
+
+
+def _reason(why: str) -> pl.Expr:
+    return pl.when(_EMPTY).then(pl.lit(Reason.EMPTY.value)).otherwise(why)
+
+
+def _seconds(name: str, steps: str) -> list[pl.Expr]:
+    """Convert steps to seconds, null with the reason."""
+    why = f"why_{steps}"
+    return [
+        pl.when(pl.col(why).is_null()).then(pl.col(steps) * pl.col("step_s")).alias(f"{name}_s"),
+        _reason(why).alias(f"{name}_reason"),
     ]
 
 
