@@ -35,7 +35,6 @@ from toolkit.store import (
     Store,
     chosen_window,
     event_logs,
-    held_key,
     held_stretches,
     held_trajectory,
     sync_advice,
@@ -131,8 +130,7 @@ SERIES_OF: dict[str, type[Series]] = {
 
 def _held(store: Store, stream: Stream, catalogue: pl.DataFrame) -> Stream:
     if isinstance(stream, Trajectory):
-        key = held_key(stream.key, catalogue["stream"].to_list())
-        return Trajectory.parse(key) if key else held_trajectory(store, stream)
+        return held_trajectory(store, stream)
     if stream.key not in catalogue["stream"]:
         nearest = catalogue.filter(kind=stream.kind)["stream"].to_list()
         where, advice = f"held by {store.name}", sync_advice(store, stream.key)
