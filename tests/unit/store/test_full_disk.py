@@ -19,13 +19,13 @@ from tests.empty_store import empty_store
 from toolkit.errors import StoreError
 from toolkit.intervals import EVER, Interval
 from toolkit.market import Trajectory
-from toolkit.store import Batch, Edge, Store, StoreWriter
+from toolkit.store import Batch, Edge, Store
 from toolkit.store.file.engine import full_disk
 from toolkit.store.file.maintenance import back_up_store, compact
 from toolkit.store.file.schema import FORMAT_VERSION, OLDEST_VERSION, read_format
 from toolkit.store.publish import import_store, publish
 
-from .conftest import ORIGIN, SOURCE, brought, faults_of, frame_of
+from .conftest import ORIGIN, SOURCE, brought, faults_of, frame_of, writer_of
 
 PRICE = Trajectory.parse("A_B:X.spot")
 FULL = r"cannot be written: the disk is full, .* \(File too large\); free space in .* and try again"
@@ -57,7 +57,7 @@ def batch_of(count: int) -> Batch:
 def test_a_commit_says_so_and_succeeds_once_there_is_room(
     store: Store, rows: int, size: int
 ) -> None:
-    writer = StoreWriter(store)
+    writer = writer_of(store)
     load_id = writer.start_load(ORIGIN)
     with room_for(size):
         for _ in range(2):
@@ -78,7 +78,7 @@ def test_a_commit_says_so_and_succeeds_once_there_is_room(
 @pytest.mark.parametrize("size", [0, 4096, 20_000, 300_000])
 def test_a_creation_says_so_and_leaves_nothing(tmp_path: Path, size: int) -> None:
     store = Store(tmp_path / "rail.duckdb")
-    writer = StoreWriter(store)
+    writer = writer_of(store)
     with room_for(size), pytest.raises(StoreError, match=FULL) as refused:
         writer.bind(SOURCE)
     assert "\n" not in str(refused.value)
@@ -102,24 +102,18 @@ def older(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return store.path
 
 
-@pytest.mark.parametrize(
-    "size",
-    [0, 4096, 300_000, 2_300_000],
-    ids=["nothing", "a header", "part of the copy", "the copy"],
-)
-def test_a_migration_says_so_and_leaves_the_store_as_it_was(
-    store: Store, older: Path, size: int
-) -> None:
+def test_a_migration_says_so_and_leaves_the_store_as_it_was(store: Store, older: Path) -> None:
     shutil.copyfile(older, store.path)
-    with room_for(size), pytest.raises(StoreError, match=FULL) as refused:
-        Store(store.path).loads()
-    assert "\n" not in str(refused.value)
     copy = store.path.with_name("rail.format-10.duckdb")
-    assert refused.value.path == str(store.path if size == 2_300_000 else copy)
-    left = {file.name for file in store.path.parent.iterdir()}
-    assert left <= {"rail.duckdb", "rail.duckdb.wal"}
-    with duckdb.connect(str(store.path), read_only=True) as connection:
-        assert read_format(connection, store.path) == OLDEST_VERSION
+    for size, named in ((0, copy), (4096, copy), (300_000, copy), (2_300_000, store.path)):
+        with room_for(size), pytest.raises(StoreError, match=FULL) as refused:
+            Store(store.path).loads()
+        assert "\n" not in str(refused.value)
+        assert (size, refused.value.path) == (size, str(named))
+        left = {file.name for file in store.path.parent.iterdir()}
+        assert left <= {"rail.duckdb", "rail.duckdb.wal"}
+        with duckdb.connect(str(store.path), read_only=True) as connection:
+            assert read_format(connection, store.path) == OLDEST_VERSION
     assert Store(store.path).counts(EVER) == {PRICE: 5_000}
     with duckdb.connect(str(store.path), read_only=True) as connection:
         assert read_format(connection, store.path) == FORMAT_VERSION

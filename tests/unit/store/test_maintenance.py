@@ -19,14 +19,14 @@ from toolkit.store.file.maintenance import back_up_store, check_free, compact, s
 from toolkit.store.reading.moment import GROWING, row_order
 from toolkit.tables import CHANGES, SERIES
 
-from .conftest import FIRST, JANUARY, committing, everything, faults_of, minutes, same
+from .conftest import FIRST, JANUARY, committing, everything, faults_of, minutes, same, writer_of
 
 COMMITS = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from tests.unit.store.conftest import committing
-from toolkit.store import Store
+from toolkit.store import Store, StoreWriter
 store = Store(sys.argv[1], wait_s=60)
 print("ready", flush=True)
 sys.stdin.readline()
@@ -55,7 +55,7 @@ def test_it_holds_the_same_in_the_order_of_its_keys(full: Store) -> None:
 
 def test_rows_that_came_minute_by_minute_are_scattered_until_it_is_compacted(full: Store) -> None:
     assert scattered(full) is None
-    with StoreWriter(full).writing() as connection:
+    with writer_of(full).writing() as connection:
         connection.execute(
             "INSERT INTO price SELECT 1 + i % 40, i, 1, 1, 1, NULL, 0, 1, NULL "
             "FROM range(250_000) r(i)"

@@ -16,7 +16,7 @@ from toolkit.market import Source, Trajectory
 from toolkit.store import Store, StoreWriter
 from toolkit.store.file.schema import create_store
 
-from .conftest import HOLDS_THE_FILE, ORIGIN, USES
+from .conftest import HOLDS_THE_FILE, ORIGIN, USES, writer_of
 
 PRICE, SPREAD = Trajectory.parse("A_B:X.spot"), Trajectory.parse("A_B:X.spot:Y.spot")
 
@@ -108,7 +108,7 @@ def test_a_process_that_lets_go_is_waited_for(store: Store, child: Callable, the
     other = child(HOLDS_THE_FILE, store.path, theirs)
     assert other.hear() == "holding"
     with ThreadPoolExecutor(2) as pool:
-        written = pool.submit(StoreWriter(store).start_load, ORIGIN)
+        written = pool.submit(writer_of(store).start_load, ORIGIN)
         read = pool.submit(store.loads)
         assert not written.done()
         other.tell()
@@ -134,7 +134,7 @@ def test_a_ctrl_c_during_a_query_is_a_keyboard_interrupt_and_the_store_goes_on(
     store: Store, child: Callable, use: str
 ) -> None:
     assert child(INTERRUPTS_A_QUERY, store.path, use).hear() == "1"
-    assert StoreWriter(store).start_load(ORIGIN) == 2
+    assert writer_of(store).start_load(ORIGIN) == 2
 
 
 @pytest.mark.slow
@@ -147,7 +147,7 @@ def test_a_writer_killed_inside_its_transaction_leaves_the_last_commit(
     assert store.counts(Interval(0, 10**9)) == {PRICE: 2, SPREAD: 2}
     for known in store.ledger().values():
         assert known.answered == [(0, 120)]
-    assert StoreWriter(store).start_load(ORIGIN) == 2
+    assert writer_of(store).start_load(ORIGIN) == 2
 
 
 @pytest.mark.slow
@@ -178,7 +178,7 @@ LAST_COMMIT = (
 
 WORKS: dict[str, Callable[[Store], object]] = {
     "reading": Store.loads,
-    "writing": lambda store: StoreWriter(store).start_load(ORIGIN),
+    "writing": lambda store: writer_of(store).start_load(ORIGIN),
 }
 
 
@@ -197,14 +197,14 @@ def kill_after_a_commit(path: Path) -> None:
 
 def older_state(store: Store) -> bytes:
     content = store.path.read_bytes()
-    StoreWriter(store).start_load(ORIGIN)
+    writer_of(store).start_load(ORIGIN)
     return content
 
 
 def newer_state(store: Store) -> bytes:
     copy = Store(store.path.with_name("copy"))
     copy.path.write_bytes(store.path.read_bytes())
-    StoreWriter(copy).start_load(ORIGIN)
+    writer_of(copy).start_load(ORIGIN)
     content = copy.path.read_bytes()
     copy.path.unlink()
     return content
@@ -223,7 +223,7 @@ def another_store(store: Store) -> bytes:
 def test_a_copy_beside_the_log_of_another_is_refused_with_what_to_do(
     store: Store, made: Callable[[Store], bytes], use: str
 ) -> None:
-    writer = StoreWriter(store)
+    writer = writer_of(store)
     writer.start_load(ORIGIN)
     copy = made(store)
     kill_after_a_commit(store.path)
@@ -244,7 +244,7 @@ def test_a_copy_beside_the_log_of_another_is_refused_with_what_to_do(
 
 @pytest.mark.parametrize("use", WORKS)
 def test_a_log_that_belongs_to_the_file_is_still_read(store: Store, use: str) -> None:
-    StoreWriter(store).start_load(ORIGIN)
+    writer_of(store).start_load(ORIGIN)
     kill_after_a_commit(store.path)
     WORKS[use](store)
     assert store.loads()["base_url"].to_list()[-2:] == ["http://last", ORIGIN.base_url]

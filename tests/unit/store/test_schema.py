@@ -34,7 +34,7 @@ from toolkit.store.file.schema import (
 from toolkit.tables import TABLES
 from toolkit.wire.quota import Allowance
 
-from .conftest import SOURCE, committing, faults_of
+from .conftest import SOURCE, committing, faults_of, writer_of
 
 BINDS = """
 import sys
@@ -109,7 +109,7 @@ def test_the_file_is_of_a_version_that_duckdb_1_5_reads_also_after_commits(
 def test_any_file_name_will_do(tmp_path: Path, name: str) -> None:
     store = Store(tmp_path / name)
     store.path.parent.mkdir(parents=True, exist_ok=True)
-    writer = StoreWriter(store)
+    writer = writer_of(store)
     writer.bind(SOURCE)
     with writer.writing() as connection:
         connection.execute("INSERT INTO meta VALUES ('own', 'fact')")
@@ -159,7 +159,7 @@ def test_what_lies_beside_a_store_for_a_while_is_as_private_as_the_store(
 
     try:
         store.path.chmod(0o640)
-        with StoreWriter(store).writing() as connection:
+        with writer_of(store).writing() as connection:
             connection.execute("INSERT INTO meta VALUES ('own', 'fact')")
             connection.execute("COMMIT")
             connection.execute("BEGIN")

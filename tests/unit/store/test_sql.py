@@ -17,9 +17,9 @@ import pytest
 from tests.empty_store import empty_store
 from toolkit.errors import InputError, StoreError, StoreLockedError
 from toolkit.market import Trajectory
-from toolkit.store import Store, StoreWriter
+from toolkit.store import Store
 
-from .conftest import SOURCE, committing
+from .conftest import SOURCE, committing, writer_of
 
 PRICE, PAIR = "A_B:X.spot", "A_B:X.spot:Y.spot"
 
@@ -224,7 +224,7 @@ def test_parameters_that_fit_nothing_are_refused(filled: Store, parameters: obje
 def test_a_file_that_this_process_writes_is_waited_for(copy: Store) -> None:
     copy.sql("FROM prices")
     hurried = Store(copy.path, wait_s=0.1)
-    with StoreWriter(copy).writing() as connection:
+    with writer_of(copy).writing() as connection:
         connection.execute("SELECT 1")
         with pytest.raises(StoreLockedError, match=f"process {os.getpid()}"):
             hurried.sql("FROM prices")

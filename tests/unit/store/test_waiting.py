@@ -16,7 +16,7 @@ from toolkit.market import Source
 from toolkit.store import Store, StoreWriter
 from toolkit.store.file.connection import Place, queue_folder
 
-from .conftest import HOLDS_THE_FILE, ORIGIN
+from .conftest import HOLDS_THE_FILE, ORIGIN, writer_of
 
 USES = """
 import sys
@@ -171,7 +171,7 @@ def test_a_reader_of_another_process_lets_a_writer_that_waits_go_first(
     holder = child(HOLDS_THE_FILE, store.path, "reading")
     assert (reader.hear(), holder.hear()) == ("ready", "holding")
     with ThreadPoolExecutor(1) as pool:
-        started = pool.submit(StoreWriter(store).start_load, ORIGIN)
+        started = pool.submit(writer_of(store).start_load, ORIGIN)
         await_waiting(store.path, 1)
         reader.tell()
         await_waiting(store.path, 2)
@@ -193,7 +193,7 @@ def test_a_writer_killed_while_it_waits_holds_nobody_up(store: Store, child: Cal
     writer.kill()
     assert store.loads().height == 0
     holder.tell()
-    assert StoreWriter(store).start_load(ORIGIN) == 1
+    assert writer_of(store).start_load(ORIGIN) == 1
     assert list(store.path.parent.iterdir()) == [store.path]
 
 
