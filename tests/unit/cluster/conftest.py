@@ -20,11 +20,9 @@ END = START + 60 * MINUTES
 
 @pytest.fixture(scope="session")
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A place with a publication: spreads in six groups, and funding."""
+    """A place with a publication: spreads and funding."""
     folder = tmp_path_factory.mktemp("published")
-    frames = [spread_rows(range(n, n + 2), MINUTES) for n in range(0, SPREADS, 2)]
-    fill_store(folder, frames)
-    fill_store(folder, [funding_rows(range(3), 96)])
+    fill_store(folder, [spread_rows(range(SPREADS), MINUTES), funding_rows(range(3), 96)])
     publish(Store(folder / "rail.duckdb"), folder / "archive")
     return folder / "archive"
 

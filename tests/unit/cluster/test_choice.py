@@ -90,6 +90,7 @@ def test_what_is_kept_is_not_computed_again(archive: Path, tmp_path: Path) -> No
     assert len(notes(log)) == 6
 
 
+@pytest.mark.slow
 def test_what_was_done_before_a_failure_is_kept(archive: Path, tmp_path: Path) -> None:
     rows = PublishedRows.of(str(archive), "spread", (START, END), rows=1_200)
     cluster = Cluster(1, tmp_path / "results")

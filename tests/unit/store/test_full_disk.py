@@ -119,9 +119,8 @@ def test_a_migration_says_so_and_leaves_the_store_as_it_was(store: Store, older:
         assert read_format(connection, store.path) == FORMAT_VERSION
 
 
-@pytest.mark.parametrize(
-    "size", [4096, *(pytest.param(size, marks=pytest.mark.slow) for size in (0, 300_000))]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [0, 4096, 300_000])
 def test_a_new_file_that_finds_no_room_is_not_there_and_the_store_is_as_it_was(
     store: Store, size: int
 ) -> None:

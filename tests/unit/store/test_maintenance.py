@@ -58,13 +58,13 @@ def test_rows_that_came_minute_by_minute_are_scattered_until_it_is_compacted(ful
     with writer_of(full).writing() as connection:
         connection.execute(
             "INSERT INTO price SELECT 1 + i % 40, i, 1, 1, 1, NULL, 0, 1, NULL "
-            "FROM range(250_000) r(i)"
+            "FROM range(130_000) r(i)"
         )
-    parts, least = scattered(full, few_parts=2, times=2) or (0, 0)
-    assert (round(parts), round(least)) == (3, 1)
+    parts, least = scattered(full, few_parts=1, times=2) or (0, 0)
+    assert (round(parts), round(least)) == (2, 1)
     assert scattered(full) is None  # a store of some parts is read fast as it is
     compact(full)
-    assert scattered(full, few_parts=2, times=2) is None
+    assert scattered(full, few_parts=1, times=2) is None
 
 
 def test_space_that_was_freed_goes_back(full: Store) -> None:
