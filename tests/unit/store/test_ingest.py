@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import polars as pl
 import pytest
 
-from tests.dated import date_load
+from tests.dated import date_commit
 from toolkit.errors import StoreError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Family, Trajectory
@@ -260,9 +260,9 @@ def test_rows_that_a_page_edge_parts_are_told_apart_too(store: Store, keep: Call
 
 def test_what_was_known_earlier_has_the_ties_of_then(store: Store, keep: Callable) -> None:
     keep([(60, 1.0, seq(1))], key=BY_SEQ)
+    date_commit(store, at=1)
     keep([(60, 2.0, seq(2)), (60, 1.5, seq(1))], key=BY_SEQ)
-    for load_id in (1, 2):
-        date_load(store, load_id, at=load_id)
+    date_commit(store, at=2)
     assert store.series(PRICE, as_of=1, ties=True)["price"].to_list() == [1.0]
     assert store.series(PRICE, as_of=2, ties=True)["price"].to_list() == [1.5, 2.0]
 
