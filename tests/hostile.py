@@ -48,7 +48,7 @@ def texts(address: str) -> dict[str, str]:
         "terminal": "\x1b]0;title\x07\x1b[2J\x1b[31mred\x9b31m\r\nrail: all is well",
         "direction": "A\u202eDSU\u2066_B\u200b",
         "option": f"--base-url={address}",
-        "long": "L" * 10_000,
+        "long": "L" * 5_000,
     }
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+from tests.once import store_once
 from toolkit.analyses import find
 from toolkit.client import Client
 from toolkit.intervals import Interval, clip, total_s
@@ -35,7 +38,7 @@ from toolkit.store.file.connection import opened
 from toolkit.workspace import Workspace, open_workspace
 from toolkit.workspace.events.event_selection import EventSelection
 
-from .conftest import NOW, WINDOW, Rail, as_rows, refused
+from .conftest import NOW, WINDOW, Rail, as_rows, refused, to_read
 
 
 @pytest.mark.usefixtures("held")
@@ -180,15 +183,30 @@ def test_without_a_window_it_is_that_of_the_logs(held: Store) -> None:
 COLUMNS = find("events.payoff").schema("symbol", "legs")
 
 
+def busiest(rail: Workspace) -> list[str]:
+    """The four pairs in which most events opened."""
+    keys = rail.events("spread", *WINDOW).detections()["trajectory"]
+    most = keys.value_counts(sort=True).sort("count", "trajectory", descending=True)
+    return most["trajectory"].head(4).to_list()
+
+
+@pytest.fixture(scope="module")
+def with_spreads(loaded: Path, service: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The loaded store with the spreads of those pairs."""
+
+    def load(path: Path) -> None:
+        with Workspace(Client(service, "demo-pro"), Store(shutil.copy(loaded, path))) as rail:
+            rail.sync(busiest(rail), WINDOW.start - 3_600, WINDOW.end, progress=False)
+
+    return store_once(tmp_path_factory, "with-spreads", load)
+
+
 @pytest.fixture
-def followed(held_copy: Store, service: str) -> tuple[Workspace, list[str]]:
-    """The loaded store with the spreads of the four pairs in which most events opened."""
-    with Workspace(Client(service, "demo-pro"), held_copy) as rail:
-        keys = rail.events("spread", *WINDOW).detections()["trajectory"]
-        most = keys.value_counts(sort=True).sort("count", "trajectory", descending=True)
-        chosen = most["trajectory"].head(4).to_list()
-        rail.sync(chosen, WINDOW.start - 3_600, WINDOW.end, progress=False)
-        return rail, chosen
+def followed(with_spreads: Path, workdir: Path) -> Iterator[tuple[Workspace, list[str]]]:
+    """That store as ``rail.duckdb`` in the working directory, to read, and those pairs."""
+    for store in to_read(with_spreads, workdir):
+        rail = open_workspace(store.path)
+        yield rail, busiest(rail)
 
 
 def rows_of(done: subprocess.CompletedProcess[str]) -> pl.DataFrame:

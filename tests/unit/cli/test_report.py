@@ -14,6 +14,7 @@ from .conftest import LOADED, Rail
 SPREAD, FUNDING = (str(each.key) for each in LOADED[1:])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "whats"),
     [
@@ -21,13 +22,10 @@ SPREAD, FUNDING = (str(each.key) for each in LOADED[1:])
             f"spread {SPREAD} --part tail_index",
             ["plot", "summary", "hour_of_week", "flags", "tail_index"],
         ),
-        pytest.param(
-            "funding", ["plot", "summary", "persistence", "holdings"], marks=pytest.mark.slow
-        ),
-        pytest.param(
+        ("funding", ["plot", "summary", "persistence", "holdings"]),
+        (
             "events spread --part clustering",
             ["plot_activity", "summary", "survival", "league", "clustering"],
-            marks=pytest.mark.slow,
         ),
     ],
 )
