@@ -151,10 +151,11 @@ class EventSelection:
     def share(self) -> float | None:
         """The log's coverage of the window, None if no load requested it."""
         log = EventLog(self.family)
-        known = self.store.ledger([log]).get(log)
-        if known is None or not intersection(known.answered, [self.window]):
-            return None
-        states = self.store.coverage(log, self.window).filter(state="held")
+        with self.store.reading():
+            known = self.store.ledger([log]).get(log)
+            if known is None or not intersection(known.answered, [self.window]):
+                return None
+            states = self.store.coverage(log, self.window).filter(state="held")
         held = states.select("start_ts", "end_ts").iter_rows()
         return total_s(Interval(*each) for each in held) / self.window.length_s
 
