@@ -169,7 +169,7 @@ def test_a_restart_opens_nothing_again_and_counts_the_rows_before_it(
 ) -> None:
     run = begin(WIDE)
     run.minutes([60.0] * 4)
-    for _ in range(3):  # killed between any two rows
+    for _ in range(2):  # killed between any two rows
         run = begin(WIDE)
         run.now = NOW + 240
         run.minutes([60.0] * 3, NOW + 240)
