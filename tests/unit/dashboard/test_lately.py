@@ -51,12 +51,12 @@ def compared(look, bps, key=PAIR.key):
     return spread_percentiles(look, values).to_dicts()
 
 
-@pytest.mark.parametrize("bps", [-1.0, 0.5, 2.5, 3.9, 100.0])
-def test_a_percentile_is_the_share_of_what_was_below(look, bps):
+def test_a_percentile_is_the_share_of_what_was_below(look):
     seen = [bps_of(m) for m in KNOWN]
-    (row,) = compared(look, bps)
-    assert row["n"] == len(KNOWN)
-    assert row["percentile"] == pytest.approx(percentileofscore(seen, bps, kind="mean"))
+    for bps in (-1.0, 0.5, 2.5, 3.9, 100.0):
+        (row,) = compared(look, bps)
+        assert row["n"] == len(KNOWN)
+        assert row["percentile"] == pytest.approx(percentileofscore(seen, bps, kind="mean")), bps
 
 
 def test_a_percentile_of_the_newest_value_is_that_of_the_page_of_spreads(look):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 
 import polars as pl
 import pytest
@@ -139,6 +140,7 @@ def catalogue():
     )
 
 
+@cache
 def lines(asked=(A, B, C), **measured):
     rows = pl.DataFrame(
         {

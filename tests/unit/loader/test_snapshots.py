@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 
 import httpx
-import pytest
 
 from tests import miniature
 from tests.listening import Handler, listening
@@ -26,23 +26,25 @@ WINDOW = Interval(miniature.START, miniature.END)
 CONFIG = Config(miniature.source(), port=0, clock=Clock(fixed_at=miniature.END))
 
 
-@pytest.mark.parametrize("kind", list(SnapshotKind))
-def test_an_answer_is_kept_byte_for_byte_with_the_services_time(
-    store: Store, kind: SnapshotKind
-) -> None:
+def test_an_answer_is_kept_byte_for_byte_with_the_services_time(store: Store) -> None:
+    kinds = list(SnapshotKind)
     with client_of(CONFIG) as client:
-        result = sync(client, store, [SnapshotLog(kind)], WINDOW)
-        query = {"limit": client.profile().symbols_limit} if kind == "symbols" else {}
+        result = sync(client, store, [SnapshotLog(kind) for kind in kinds], WINDOW)
+        limits = {"symbols": {"limit": client.profile().symbols_limit}}
         headers = {"apikey": "demo-pro"}
-        sent = httpx.get(
-            client.base_url + BUILT_IN.snapshots[kind], headers=headers, params=query, timeout=30
-        )
-    (kept,) = store.snapshots(kind).to_dicts()
-    assert kept["document"].encode() == sent.content
-    assert (result.rows.new, result.silent) == (1, ())
-    assert str(result).startswith("1 snapshot new, 0 held already; 1 page, 1 snapshot, ")
-    assert kept["served_at"] == miniature.END
-    assert json.loads(kept["document"])["type"]
+        with httpx.Client(base_url=client.base_url, headers=headers, timeout=30) as plain:
+            sent = {
+                kind: plain.get(BUILT_IN.snapshots[kind], params=limits.get(kind)).content
+                for kind in kinds
+            }
+    n = len(kinds)
+    assert (result.rows.new, result.silent) == (n, ())
+    assert str(result).startswith(f"{n} snapshots new, 0 held already; {n} pages, {n} snapshots, ")
+    for kind in kinds:
+        (kept,) = store.snapshots(kind).to_dicts()
+        assert kept["document"].encode() == sent[kind]
+        assert kept["served_at"] == miniature.END
+        assert json.loads(kept["document"])["type"]
 
 
 def test_a_later_snapshot_comes_before_the_earlier_one(store: Store) -> None:
@@ -68,32 +70,36 @@ ITEM = (
 )
 
 
-class OddRate(Handler):
-    """Answers with no schemas, and a funding overview whose second rate is not JSON."""
+ODD = {
+    "NaN": [b"NaN"],
+    "-Infinity": [b"-Infinity"],
+    "text that is not Unicode": [b'"\\ud83d"', b'"\xf0\x9f"'],
+}
 
-    odd = b"NaN"
+
+class OddRates(Handler):
+    """Answers with no schemas, and a funding overview whose rates after the first are not JSON."""
 
     def do_GET(self) -> None:
         if self.path.endswith("/schemas"):
             self.reply(200, b"{}")
             return
-        items = (ITEM % b"0.5", ITEM.replace(b'"A_B"', b'"C_B"') % self.odd)
+        items = [ITEM % rate for rate in (b"0.5", *itertools.chain(*ODD.values()))]
         self.reply(200, b'{"items":[%b]}' % b",".join(items))
 
 
-@pytest.mark.parametrize("odd", [b"NaN", b"-Infinity", b'"\\ud83d"', b'"\xf0\x9f"'])
-def test_a_value_of_an_answer_that_is_not_json_costs_that_value_alone(
-    store: Store, odd: bytes
-) -> None:
+def test_a_value_of_an_answer_that_is_not_json_costs_that_value_alone(store: Store) -> None:
     log = SnapshotLog(SnapshotKind.FUNDING)
-    with listening(type("Odd", (OddRate,), {"odd": odd})) as url, Client(url, "demo-pro") as client:
+    with listening(OddRates) as url, Client(url, "demo-pro") as client:
         done = sync(client, store, [log], WINDOW)
         polls = SnapshotPolls(client, Pace(), lambda _: None, patient=True)
         polls.ask_for([log])
         (polled,) = polls.poll()
     (kept,) = store.snapshots("funding").to_dicts()
-    assert [item["rate"] for item in json.loads(kept["document"])["items"]] == [0.5, None]
-    says = "text that is not Unicode" if odd[:1] == b'"' else odd.decode()
-    found = Finding("not_json", f"{BUILT_IN.snapshots['funding']}.rate", says)
-    assert (found, 1) in done.findings
-    assert (polled.findings[0], polls.missed) == (found, 0)
+    rates = [item["rate"] for item in json.loads(kept["document"])["items"]]
+    assert rates == [0.5, None, None, None, None]
+    for says, values in ODD.items():
+        found = Finding("not_json", f"{BUILT_IN.snapshots['funding']}.rate", says)
+        assert (found, len(values)) in done.findings
+        assert polled.findings.count(found) == len(values)
+    assert polls.missed == 0

@@ -37,7 +37,7 @@ def held(service: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wor
         yield rail
 
 
-@pytest.mark.parametrize("options", [{}, {"max_stale_s": 300}, {"multiplier": 2.0}])
+@pytest.mark.parametrize("options", [{}, {"max_stale_s": 300, "multiplier": 2.0}])
 def test_the_rows_of_several_pairs_are_those_of_each_alone(
     held: Workspace, options: dict[str, Any]
 ) -> None:
