@@ -142,11 +142,12 @@ def test_a_body_above_the_limit_is_not_read_and_one_at_the_limit_is(
     assert "document_too_large" in store.loads()["finding"][0]
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b"7", b'{"a":', b"\xff{}"])
 def test_genuine_bytes_that_are_no_json_object_are_a_400(
-    sender: httpx.Client, store: Store, body: bytes
+    sender: httpx.Client, store: Store
 ) -> None:
-    assert deliver(sender, body).status_code == 400
+    bodies = (b"", b"[]", b"7", b'{"a":', b"\xff{}")
+    answers = {body: deliver(sender, body).status_code for body in bodies}
+    assert answers == dict.fromkeys(bodies, 400)
     assert read_deliveries(store).is_empty()
 
 
@@ -160,10 +161,10 @@ def test_genuine_json_that_is_no_event_is_kept_whole(
     assert str(app.receipts) == "1 stored (0 new events, 1 kept whole), 1 repeated, 0 refused"
 
 
-@pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "DELETE", "OPTIONS"])
-def test_only_post_brings_a_delivery(sender: httpx.Client, method: str) -> None:
-    answer = sender.request(method, "/")
-    assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
+def test_only_post_brings_a_delivery(sender: httpx.Client) -> None:
+    for method in ("GET", "HEAD", "PUT", "DELETE", "OPTIONS"):
+        answer = sender.request(method, "/")
+        assert (answer.status_code, answer.headers["allow"]) == (405, "POST"), method
 
 
 @pytest.mark.slow
