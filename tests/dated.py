@@ -21,19 +21,23 @@ def date_load(store: Store, load_id: int, at: int) -> None:
             connection.execute(
                 f"UPDATE {table.name} SET committed_at = ? WHERE load_id = ?", [at, load_id]
             )
-    date_commit(store, at)
+        _date_lately(connection, at)
 
 
 def date_commit(store: Store, at: int) -> None:
     """Make what was committed and begun last be of a second of the local clock, an early one."""
-    lately = int(time.time()) - _LATELY_S
     with StoreWriter(store).writing() as connection:
-        for table in (*DATED, *CHANGES):
-            connection.execute(
-                f"UPDATE {table.name} SET committed_at = ? WHERE committed_at > ?", [at, lately]
-            )
-        for column in ("started_at", "finished_at"):
-            connection.execute(f"UPDATE load SET {column} = ? WHERE {column} > ?", [at, lately])
+        _date_lately(connection, at)
+
+
+def _date_lately(connection: duckdb.DuckDBPyConnection, at: int) -> None:
+    lately = int(time.time()) - _LATELY_S
+    for table in (*DATED, *CHANGES):
+        connection.execute(
+            f"UPDATE {table.name} SET committed_at = ? WHERE committed_at > ?", [at, lately]
+        )
+    for column in ("started_at", "finished_at"):
+        connection.execute(f"UPDATE load SET {column} = ? WHERE {column} > ?", [at, lately])
 
 
 def make_older(store: Store) -> None:
