@@ -77,8 +77,11 @@ def sync_line(
         return sync(client, store, [PRICE], Interval(start, end)).rows.new
 
 
-def test_every_row_of_the_window_is_held_once(client: Client, store: Store) -> None:
-    result = sync(client, store, [PRICE, SPREAD], Interval(START, END))
+def test_every_row_of_the_window_is_held_once_and_progress_tells_pages_and_share_until_one(
+    client: Client, store: Store
+) -> None:
+    told: list[Progress] = []
+    result = sync(client, store, [PRICE, SPREAD], Interval(START, END), on_progress=told.append)
     held = store.series(PRICE)
     assert held.select("ts", "price").equals(wanted_rows(START, END))
     assert result.rows.new == held.height + store.series(SPREAD).height
@@ -87,6 +90,9 @@ def test_every_row_of_the_window_is_held_once(client: Client, store: Store) -> N
     assert result.unrecoverable == {}
     assert {t.family for t in store.ledger()} == {Family.PRICE, Family.SPREAD}
     assert store.counts(Interval(START, START + 3600)) == {PRICE: 60, SPREAD: 60}
+    assert [p.pages for p in told] == list(range(1, result.pages + 1))
+    assert [p.fraction for p in told] == sorted(p.fraction for p in told)
+    assert (told[-1].fraction, told[-1].eta_s, told[-1].rows) == (1.0, 0.0, result.rows.new)
 
 
 def test_a_trajectory_given_twice_is_loaded_once(client: Client, store: Store) -> None:
@@ -186,16 +192,6 @@ def test_an_interrupted_sync_keeps_whole_pages_with_their_ledger(
         .equals(wanted_rows(answered.start, END))
     )
     assert store.loads()["finished_at"].to_list() == [None]
-
-
-def test_progress_tells_rows_pages_and_share_and_ends_at_one(client: Client, store: Store) -> None:
-    told: list[Progress] = []
-    result = sync(client, store, [PRICE, SPREAD], Interval(START, END), on_progress=told.append)
-    assert [p.pages for p in told] == list(range(1, result.pages + 1))
-    assert [p.fraction for p in told] == sorted(p.fraction for p in told)
-    assert told[-1].fraction == 1.0
-    assert told[-1].eta_s == 0.0
-    assert told[-1].rows == result.rows.new
 
 
 def test_a_trajectory_nobody_lists_is_refused_with_the_nearest_ones(
