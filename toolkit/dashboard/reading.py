@@ -222,11 +222,17 @@ def _selected(
 
 @cache_data(ttl=KEEP_S, max_entries=20, show_spinner="Reading prices")
 def read_leg_prices(
-    path: Path, pair: str, start: int, end: int, *, versions: tuple[StreamVersion, ...]
+    path: Path,
+    pair: str,
+    start: int,
+    end: int,
+    *,
+    versions: tuple[StreamVersion, ...],
+    _held: HeldPrices,
 ) -> PairPrices:
-    """Read the prices of one funding pair's legs with `toolkit.series.held_prices`."""
-    del versions
-    return HeldPrices(Store(path, wait_s=WAIT_S)).over([pair], Interval(start, end))
+    """Read the prices of one funding pair's legs."""
+    del path, versions
+    return _held.over([pair], Interval(start, end))
 
 
 @cache_data(ttl=KEEP_S, max_entries=20, show_spinner=False)

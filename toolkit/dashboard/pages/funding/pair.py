@@ -263,7 +263,7 @@ def _question(shell: PageShell, pair: str, stream: str, window: Interval, net: N
 def _prices(shell: PageShell, pair: str, window: Interval) -> PairPrices:
     held = shell.held
     versions = tuple(held.versions.get(key, ()) for key in held.price_keys(pair, window))
-    return read_leg_prices(held.path, pair, *window, versions=versions)
+    return read_leg_prices(held.path, pair, *window, versions=versions, _held=held.prices)
 
 
 def _offer_prices(shell: PageShell, pair: str, window: Interval) -> None:
