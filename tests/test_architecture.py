@@ -59,7 +59,7 @@ THIRD_PARTIES = {
     "argon2": ("toolkit.workspace.login",),
     "authlib": (),  # Streamlit imports it for a login
     "ccxt": ("toolkit.service.market.exchanges.reading",),
-    "distributed": ("toolkit.cluster.choice",),
+    "distributed": ("toolkit.cluster.placement",),
     "duckdb": ("toolkit.store", "toolkit.service.market.exchanges.archive"),
     "filelock": ("toolkit.files",),
     "httpcore": ("toolkit.client.transport",),
@@ -90,7 +90,7 @@ THIRD_PARTIES = {
     "statsmodels": ("toolkit.statistics.events.hazards",),
     "streamlit": ("toolkit.dashboard", "app"),
     "tomlkit": ("toolkit.workspace.user_files",),
-    "toolz": ("toolkit.cluster.choice",),
+    "toolz": ("toolkit.cluster.placement",),
     "typer": ("toolkit.cli",),
     "tzdata": (),  # zoneinfo reads it, on Windows
     "uvicorn": ("toolkit.serving",),

@@ -1,5 +1,5 @@
 """Statistics of published trajectories on many processes or machines, equal to those of one."""
 
-from toolkit.cluster.choice import Cluster, PartsDone
+from toolkit.cluster.placement import Cluster, PartsDone
 
 __all__ = ["Cluster", "PartsDone"]

@@ -124,14 +124,14 @@ def test_a_part_that_kills_its_workers_is_named(archive: Path, tmp_path: Path) -
 
 
 def test_nobody_there_is_one_line(archive, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("toolkit.cluster.choice._PATIENCE_S", 1)
+    monkeypatch.setattr("toolkit.cluster.placement._PATIENCE_S", 1)
     summary = partial(spread.summary, start=START, end=END)
     with pytest.raises(ClusterError, match=r"no scheduler answers at tcp://127.0.0.1:9: .*0 of 6"):
         Cluster("tcp://127.0.0.1:9", tmp_path).in_one_pass(rows_of(archive), summary)
 
 
 def test_a_worker_that_never_comes_is_one_line(archive, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("toolkit.cluster.choice._NO_WORKER_S", 1)
+    monkeypatch.setattr("toolkit.cluster.placement._NO_WORKER_S", 1)
     summary = partial(spread.summary, start=START, end=END)
     with (
         cluster(tmp_path, workers=0) as running,
@@ -167,7 +167,7 @@ def test_between_machines_it_is_encrypted_and_both_sides_show_a_certificate(
     settings = {"CA_FILE": certificate, "CLIENT__CERT": certificate, "CLIENT__KEY": key}
     environment = {f"DASK_DISTRIBUTED__COMM__TLS__{name}": v for name, v in settings.items()}
     asked = [Path(sys.executable).with_name("rail"), "screen", "--store", archive]
-    monkeypatch.setattr("toolkit.cluster.choice._PATIENCE_S", 1)
+    monkeypatch.setattr("toolkit.cluster.placement._PATIENCE_S", 1)
     summary = partial(spread.summary, start=START, end=END)
     with cluster(tmp_path, 1, *tls, protocol="tls") as running:
         asked += ["--cluster", running.address]

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from toolkit.cluster.choice import KeptResults
+from toolkit.cluster.placement import KeptResults
 from toolkit.errors import StoreError
 
 FRAMES = [
