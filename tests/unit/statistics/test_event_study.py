@@ -298,11 +298,12 @@ def test_the_first_value_after_a_time_is_known_later_and_soon_enough(
     times[:200] = rng.choice(ts + after_s, 200)  # the very second of a value
     places = known.first_after(known.numbered(asked), times)
     found = [None if place < 0 else float(known.values[place]) for place in places]
+    rows = [(ts + after_s, name, price) for name, ts, price in frame.sort("ts").rows()]
     wanted = []
     for name, at in zip(asked, times, strict=True):
-        late = frame.filter(pl.col("ts") + after_s > at, trajectory=name).sort("ts").head(1)
-        soon = late.filter(pl.col("ts") + after_s - at <= 50)
-        wanted.append(soon["price"].item() if soon.height else None)
+        late = ((known, price) for known, of, price in rows if of == name and known > at)
+        known_at, price = next(late, (math.inf, None))
+        wanted.append(price if known_at - at <= 50 else None)
     assert found == wanted
     assert {None} < set(wanted)
 
