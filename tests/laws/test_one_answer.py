@@ -7,6 +7,7 @@ reason, in `ELSEWHERE`. What needs the store is slow.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import json
 import subprocess
@@ -185,6 +186,17 @@ def _rows(kind: str, given: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([pl.DataFrame(schema={"ts": pl.Int64, **empty}), given], how="diagonal")
 
 
+@pytest.fixture(scope="module")
+def own(store: Store) -> Workspace:
+    return Workspace(lambda _: None, store)
+
+
+@pytest.fixture(scope="module")
+def series(own: Workspace) -> Callable[..., Any]:
+    """The series of a key and a window, read once."""
+    return functools.cache(own.series)
+
+
 Printed = Callable[..., list[dict[str, Any]]]
 
 
@@ -216,16 +228,20 @@ def _asked(analysis: Analysis) -> dict[str, Any]:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.* is held as")
 @pytest.mark.parametrize(
-    ("analysis", "keys", "costs"),
+    "question",
     [
-        pytest.param(*each, id=f"{each[0].result}, {each[1][0]}{', net' * each[2]}")
+        pytest.param(each, id=f"{each[0].result}, {each[1][0]}{', net' * each[2]}")
         for each in QUESTIONS
     ],
 )
 def test_all_roads_of_an_analysis_give_the_same_rows(
-    analysis: Analysis, keys: tuple[str, ...], costs: bool, store: Store, printed: Printed
+    question: tuple[Analysis, tuple[str, ...], bool],
+    own: Workspace,
+    series: Callable[..., Any],
+    printed: Printed,
 ) -> None:
-    own, options = Workspace(lambda _: None, store), _asked(analysis)
+    analysis, keys, costs = question
+    options = _asked(analysis)
     fees = {"fees": FEES} if costs else {}
     window = SETTLED if analysis.family == "funding" else WINDOW
     found = pl.DataFrame()
@@ -235,12 +251,12 @@ def test_all_roads_of_an_analysis_give_the_same_rows(
         found = own.measure(analysis.function, *window, **asked)
     methods = []
     for key in keys:
-        given = getattr(own.series(key, *window), analysis.name)(**options, **fees)
+        given = getattr(series(key, *window), analysis.name)(**options, **fees)
         methods.append(given)
         if not fees and key == keys[0]:
             part = Part(analysis.name, *window, stream=key, options=options)
             assert answered(own, part).answer.result_hash == result_hash(given)
-            for shown in _of_pages(key, window, analysis, options, store):
+            for shown in _of_pages(key, window, analysis, options, own.store):
                 _assert_same(shown, given, analysis)
     rows = pl.concat(methods)
     assert not rows.is_empty()
@@ -273,9 +289,9 @@ def _of_pages(
     "analysis", [each for each in analyses() if each.across], ids=lambda each: each.result
 )
 def test_an_analysis_that_compares_series_and_its_command_give_the_same_rows(
-    analysis: Analysis, store: Store, printed: Printed
+    analysis: Analysis, own: Workspace, printed: Printed
 ) -> None:
-    own, options = Workspace(lambda _: None, store), _asked(analysis)
+    options = _asked(analysis)
     asked: dict[str, Any] = {"family": Family.FUNDING, "streams": VENUES} | options
     found = own.measure(analysis.function, *WEEKS, **asked)
     assert not found.is_empty()
@@ -292,10 +308,10 @@ OWN = {"spread": HELD, "price": f"{SYMBOL}:{BUY}"}
     "analysis", [each for each in DECLARED if each.family in OWN], ids=lambda each: each.result
 )
 def test_rows_of_ones_own_have_the_answer_of_the_same_rows_of_a_store(
-    analysis: Analysis, store: Store
+    analysis: Analysis, series: Callable[..., Any]
 ) -> None:
     key = OWN[analysis.family]
-    stored: Any = Workspace(lambda _: None, store).series(key, *WINDOW)
+    stored = series(key, *WINDOW)
     values = [each.name for each in ROWS[analysis.family].values if each.name != "extra"]
     rows = stored.df.select("ts", *values)
     own: Any = own_series(rows, key, stamped="start", step_s=60)
@@ -309,9 +325,8 @@ def test_rows_of_ones_own_have_the_answer_of_the_same_rows_of_a_store(
 @pytest.mark.slow
 @pytest.mark.parametrize("analysis", OF_EVENTS, ids=lambda each: each.result)
 def test_a_log_of_events_and_its_command_and_report_give_the_same_rows(
-    analysis: Analysis, store: Store, printed: Printed
+    analysis: Analysis, own: Workspace, printed: Printed
 ) -> None:
-    own = Workspace(lambda _: None, store)
     series = own.events("spread", *WINDOW)
     given = {"length_s": 3_600}
     short = {name: value for name, value in given.items() if name in analysis.takes}
