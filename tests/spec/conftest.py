@@ -10,6 +10,7 @@ import pytest
 from tests import miniature
 from toolkit.market import Plan
 from toolkit.service import DEMO_OWNERS, Clock, Config, Owner, Simulated, running
+from toolkit.service.market.simulator.catalogue import MARKETS
 
 DATA = "/api/v1/data"
 LEG = {"symbol": "BTC_USDT", "exchange": "AURORA", "market": "spot"}
@@ -73,8 +74,10 @@ def key(request: pytest.FixtureRequest) -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def market() -> Iterator[httpx.Client]:
-    """Asks the Pro demo owner's questions of the simulated market."""
-    config = Config(Simulated(7), port=0, clock=Clock(fixed_at=NOW), quota=1_000_000)
+    """Asks the Pro demo owner's questions of five symbols of the simulated market."""
+    symbols = ("BTC_USDT", "ETH_USDT", "PEPE_USDT", "SOL_USDT", "SUN_USDT")
+    source = Simulated(7, markets={symbol: MARKETS[symbol] for symbol in symbols})
+    config = Config(source, port=0, clock=Clock(fixed_at=NOW), quota=1_000_000)
     with running(config) as service, httpx.Client(timeout=60) as client:
         client.base_url = httpx.URL(f"{service.base_url}{DATA}/")
         client.headers["apikey"] = "demo-pro"
