@@ -192,7 +192,8 @@ def test_limits_are_those_of_the_key_s_plan(base_url: str, plan: str, most: int)
     schema = tools["data.get_price_history"].input_schema
     assert schema["properties"]["limit"]["maximum"] == most
     for limit, refused in ((most, False), (most + 1, True)):
-        ask = partial(called, "data.get_price_history", PRICES | {"limit": limit})
+        few = PRICES | {"limit": limit, "end_time": miniature.START + 600}
+        ask = partial(called, "data.get_price_history", few)
         assert asked(base_url, key, ask, "auto").is_error is refused
 
 

@@ -250,11 +250,11 @@ def known_of(frame, column="price", step_s=None, known_after_s=None, max_stale_s
     return KnownValues.of(frame, column, step_s, known_after_s, max_stale_s)
 
 
-def newest_known(frame, trajectory, at, after_s, stale_s):
+def newest_known(held, trajectory, at, after_s, stale_s):
     """Look at every row: the newest that was known at the time, if it is not too old."""
     rows = [
         (ts + after_s, price)
-        for name, ts, price in frame.select("trajectory", "ts", "price").iter_rows()
+        for name, ts, price in held
         if name == trajectory and price is not None and price > 0 and ts + after_s <= at
     ]
     newest = max(rows, default=(-math.inf, math.nan))
@@ -275,8 +275,9 @@ def test_each_value_is_the_newest_that_was_known_and_not_too_old(after_s, steps,
     names = pl.Series(rng.choice(["a", "b", "c", "no such"], 500))
     times = rng.integers(-100, 8 * steps, 500)
     found = known.at(known.numbered(names), times)
+    held = frame.rows()
     wanted = [
-        newest_known(frame, name, at, after_s, 200) for name, at in zip(names, times, strict=True)
+        newest_known(held, name, at, after_s, 200) for name, at in zip(names, times, strict=True)
     ]
     np.testing.assert_array_equal(found, wanted)
 

@@ -247,12 +247,16 @@ def test_in_the_whole_simulated_market_another_coin_of_one_ticker_alone_is_flagg
 
 
 def test_recorded_prices_of_two_exchanges_are_clean_until_one_has_a_fault(real_data):
-    rows = pl.read_parquet(real_data / "prices.parquet").select(
-        pl.col("dataset", "symbol", "exchange").cast(pl.String),
-        pl.col("ts").cast(pl.Int64),
-        pl.col("price").cast(pl.Float64),
+    rows = (
+        pl.scan_parquet(real_data / "prices.parquet")
+        .filter(dataset="iaqf_dhruvk1432", symbol="BTC_USD")
+        .select(
+            pl.col("dataset", "symbol", "exchange").cast(pl.String),
+            pl.col("ts").cast(pl.Int64),
+            pl.col("price").cast(pl.Float64),
+        )
+        .collect()
     )
-    rows = rows.filter(dataset="iaqf_dhruvk1432", symbol="BTC_USD")
     buy, sell = (rows.filter(exchange=each).sort("ts") for each in ("COINBASE", "KRAKEN"))
 
     def both(ts: int = 0, factor: float = 1.0, share: float = 1.0) -> pl.DataFrame:
