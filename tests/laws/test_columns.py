@@ -120,7 +120,7 @@ def faults(result: str, found: pl.DataFrame | pl.LazyFrame) -> list[str]:
     return [*wrong, *(f"{name}: declared, not returned" for name in lacking)]
 
 
-@pytest.mark.parametrize("size", ["small", "empty", "large"])
+@pytest.mark.parametrize("size", ["small", "empty", pytest.param("large", marks=pytest.mark.slow)])
 def test_the_schema_of_each_statistic_is_the_declared_one(recorded, size: str) -> None:
     change = {"small": None, "empty": emptied, "large": enlarged}[size]
     found, answered = {}, set()

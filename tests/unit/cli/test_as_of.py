@@ -111,6 +111,7 @@ def dated(polled: Path, workdir: Path) -> Store:
     return store
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("dated")
 def test_a_reader_sees_as_of_when(rail: Rail) -> None:
     for form in ("table", "markdown"):

@@ -76,6 +76,7 @@ def test_every_analysis_of_a_spread_is_answered_before_anything_is_typed(page, h
         assert f"series.{each.name}(" in "".join(python_lines(shown))
 
 
+@pytest.mark.slow
 def test_an_analysis_of_the_events_shown_gives_the_rows_of_its_python(page_alone, logged):
     link = {"analysis": "summary", "window": "7 days"}
     shown = page_alone("events", logged.path, **link)

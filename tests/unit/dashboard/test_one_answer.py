@@ -123,6 +123,7 @@ def test_a_screen_is_of_the_last_seven_days_and_says_so(both_ways, screened, mon
     assert screened[BOTH]["half_life_upper_s"] is not None
 
 
+@pytest.mark.slow
 def test_the_commands_python_the_report_and_the_assistant_have_one_answer(both_ways, screened):
     times = ("--start", str(WEEK.start), "--end", str(WEEK.end))
     with open_workspace(both_ways.path) as rail:

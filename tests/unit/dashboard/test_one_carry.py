@@ -42,6 +42,7 @@ def week(path):
         return rail.funding(PAIR, *WINDOW).summary().row(0, named=True)
 
 
+@pytest.mark.slow
 def test_a_weeks_carry_has_the_prices_in_it_and_is_the_same_on_every_face(week, path):
     assert week["funding_bps"] == pytest.approx(42)
     assert week["basis_bps"] == pytest.approx(-50 * 7 * 24 / 239)

@@ -141,6 +141,7 @@ def test_every_face_gives_the_same_figures_of_what_followed(store, command, page
         assert any(each.startswith(words) for each in texts(shown.caption))
 
 
+@pytest.mark.slow
 def test_from_the_detection_all_faces_say_so(store, command):
     found = rows_printed(command("--from-detection", "--format", "json"))
     shown = command("--from-detection")
