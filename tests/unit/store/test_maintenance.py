@@ -62,7 +62,7 @@ def test_rows_that_came_minute_by_minute_are_scattered_until_it_is_compacted(ful
         )
     parts, least = scattered(full, few_parts=1, times=2) or (0, 0)
     assert (round(parts), round(least)) == (2, 1)
-    assert scattered(full) is None  # a store of some parts is read fast as it is
+    assert scattered(full, times=2) is None  # a store of some parts is read fast as it is
     compact(full)
     assert scattered(full, few_parts=1, times=2) is None
 
