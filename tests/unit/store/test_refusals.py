@@ -120,6 +120,14 @@ def test_a_file_that_is_no_store_is_refused_in_one_line_and_left_as_it_is(
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_a_view_that_takes_a_tables_place_between_two_uses_is_refused(store: Store) -> None:
+    assert store.loads().is_empty()
+    with_a_view(store.path)
+    for use in USES.values():
+        with pytest.raises(NotAStoreError, match=r"has views in place of tables \(meta\)"):
+            use(store)
+
+
 @pytest.mark.parametrize("use", ["reading", "writing"])
 @pytest.mark.parametrize("name", ["absent.duckdb", "absent/rail.duckdb"])
 def test_where_no_file_is_the_way_to_make_one_is_named(tmp_path: Path, name: str, use: str) -> None:

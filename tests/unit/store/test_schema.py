@@ -282,6 +282,19 @@ def test_the_first_look_brings_it_to_this_format_and_nothing_it_held_is_lost(
     assert whole(old.path) == new
 
 
+@pytest.mark.parametrize(
+    "look",
+    [lambda store: store.sql("FROM prices"), lambda store: StoreWriter(store).bind(SOURCE)],
+    ids=["query", "bind"],
+)
+def test_a_query_or_a_bind_is_such_a_look_of_this_process(
+    old: Store, new: Rows, look: Callable[[Store], object], caplog: pytest.LogCaptureFixture
+) -> None:
+    look(old)
+    assert whole(old.path) == new
+    assert f"to {FORMAT_VERSION}; as it was" in caplog.text
+
+
 def test_the_store_as_it_was_is_kept_beside_it_and_the_user_reads_where(
     old: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
