@@ -69,7 +69,7 @@ def test_a_closed_window_takes_exactly_the_requests_planned(store: Store, clock:
     """Also where a page is full at the edge, exactly when the pager finds so."""
     market, end = Long(2), END - HOUR_S - 30
     few_a_page = UserProfile.parsed(Path("p.toml"), f"history.price.limit = {PAGE}")
-    rows = (1, PAGE - 1, PAGE, 2 * PAGE - 1, 3 * PAGE + 7)
+    rows = (1, PAGE - 1, PAGE, 2 * PAGE - 1, 10 * PAGE + 7)  # the last ones in two slices
     windows = {n: Interval(end - 60 * n, end) for n in rows} | {0: Interval(end, end + 29)}
     with counted(served(market, clock)) as service:
         planned_and_made(service, store, market.prices, FIRST_HOUR)
