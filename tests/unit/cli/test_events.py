@@ -13,11 +13,12 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+from tests.empty_store import empty_store
 from tests.once import store_once
 from toolkit.analyses import find
 from toolkit.client import Client
 from toolkit.intervals import Interval, clip, total_s
-from toolkit.market import EventFamily, EventLog, swapped
+from toolkit.market import EventFamily, EventLog, Source, swapped
 from toolkit.statistics import events as event_statistics
 from toolkit.statistics.events import channels
 from toolkit.statistics.fees import FeeModel
@@ -27,6 +28,7 @@ from toolkit.store import (
     WEBHOOK,
     Batch,
     Delivered,
+    Edge,
     LoadOrigin,
     Store,
     StoreWriter,
@@ -35,6 +37,7 @@ from toolkit.store import (
     keep_deliveries,
 )
 from toolkit.store.file.connection import opened
+from toolkit.wire.event_log import document_frame
 from toolkit.workspace import Workspace, open_workspace
 from toolkit.workspace.events.event_selection import EventSelection
 
@@ -178,6 +181,19 @@ def test_without_a_window_it_is_that_of_the_logs(held: Store) -> None:
     assert alone == open_workspace(held.path).events("spread").window
     day = EventSelection.of(held, None, "2026-11-03", "2026-11-04").window
     assert day == Interval(NOW - 86_400, NOW)
+
+
+def test_the_window_of_a_log_is_as_long_as_its_own_answers_and_documents(tmp_path: Path) -> None:
+    store = empty_store(tmp_path / "rail.duckdb", Source("replay", "example"))
+    batch, edge = Batch(), Edge(9_000, step_s=0)
+    for family, ts, answered in (("spread", 600, (0, 300)), ("splash", 5_000, (4_000, 6_000))):
+        document = {"family": family, "event_id": "e", "ts": ts, "ts_ms": 1_000 * ts}
+        frame = document_frame([document | {"document": "{}"}])
+        batch.add_documents(EventLog.of(family), frame, Interval(*answered), edge)
+    writer = StoreWriter(store)
+    writer.commit(writer.start_load(LoadOrigin("http://x", 9_000, None, "0")), batch)
+    found = {each: EventSelection.of(store, each).window for each in (EventFamily.SPREAD, None)}
+    assert found == {EventFamily.SPREAD: (0, 601), None: (0, 6_000)}
 
 
 COLUMNS = find("events.payoff").schema("symbol", "legs")
