@@ -12,6 +12,7 @@ from toolkit.errors import InputError, UnknownTrajectoryError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Trajectory
 from toolkit.store import Batch, Edge, LoadOrigin, Store, event_logs
+from toolkit.store.reading.lookup import held_trajectory
 from toolkit.tables import BROUGHT, EVENT, LOAD
 from toolkit.wire.event_log import document_frame
 
@@ -130,6 +131,18 @@ def test_a_series_of_nothing_has_the_columns_of_one_with_rows(
         assert empty.schema == full.schema
     with pytest.raises(UnknownTrajectoryError, match=r"A_B:Y.spot:Z.spot is not held"):
         store.series(Trajectory.parse("A_B:Y.spot:Z.spot"))
+
+
+def test_a_pair_held_both_ways_round_is_read_as_it_is_asked_for(
+    store: Store, commit: Callable
+) -> None:
+    commit(SPREAD.swapped.key, [(60, 1.0, 1.1)])
+    assert held_trajectory(store, SPREAD) == SPREAD.swapped
+    commit(OTHER, [(60, 1.1, 1.0)])
+    assert [held_trajectory(store, each) for each in (SPREAD, SPREAD.swapped)] == [
+        SPREAD,
+        SPREAD.swapped,
+    ]
 
 
 def test_an_empty_or_backward_window_is_refused(store: Store, commit: Callable) -> None:
