@@ -43,6 +43,13 @@ def test_what_is_written_can_be_listed_read_replaced_and_removed(place: Destinat
     assert sizes(place) == {"b": 0}
 
 
+def test_a_file_is_exchanged_only_where_it_is_what_it_was_taken_for(place: Destination) -> None:
+    assert place.exchange("manifest", None, b"one")
+    for before in (None, b"another"):
+        assert not place.exchange("manifest", before, b"two")
+    assert place.read("manifest") == b"one"
+
+
 def test_a_file_that_is_missing_is_named(place: Destination) -> None:
     with pytest.raises(StoreError, match=r"price/a is missing; publish there again"):
         place.read("price/a")
