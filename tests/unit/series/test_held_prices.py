@@ -15,6 +15,7 @@ from tests.empty_store import empty_store
 from tests.unit.store.conftest import frame_of
 from toolkit.intervals import Interval
 from toolkit.market import Family, Source, Trajectory
+from toolkit.series.held_prices import HeldPrices
 from toolkit.statistics import funding
 from toolkit.statistics.fees import FeeModel
 from toolkit.store import Batch, Edge, LoadOrigin, StoreWriter
@@ -138,6 +139,17 @@ def test_prices_of_half_the_window_are_not_taken_for_all_of_it(opened):
     assert (row["basis_bps"], row["basis_reason"]) == (None, "missing_price")
     assert (day["gross_reason"], day["n_unpriced"] > 100) == ("missing_price", True)
     assert half["carry_reason"].item() is None
+
+
+def test_a_store_of_ones_own_names_no_load_of_a_service_also_as_of_a_time_before_its_history(
+    tmp_path: Path,
+):
+    store = empty_store(tmp_path / "own.duckdb", Source("own", "mine"))
+    with StoreWriter(store).writing() as connection:
+        connection.execute("INSERT INTO meta VALUES ('history_from', '2000')")
+    for as_of in (None, 1_000):
+        (says,) = HeldPrices(store, as_of).over([PAIR.key], Interval(START, END)).loads.values()
+        assert says == "it takes no service's data: `rail import` adds rows of your own"
 
 
 def test_what_is_given_as_prices_takes_the_place_of_what_is_held(opened):
