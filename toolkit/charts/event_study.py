@@ -91,7 +91,8 @@ def _names(frame: pl.DataFrame) -> dict[str, str]:
     """Return the column of each figure, whatever the studied column is."""
     ends = ("_mean_lower", "_mean_upper")
     means = [n for n in frame.columns if "_mean" in n and not any(end in n for end in ends)]
-    found = {of: name.replace("_mean", f"_{of}") for name in means[:1] for of in _FIGURES}
+    parts = (name.rpartition("_mean") for name in means[:1])  # a column may be named for a mean
+    found = {of: f"{start}_{of}{end}" for start, _, end in parts for of in _FIGURES}
     for figure in _FIGURES:
         if found.get(figure) not in frame.columns:
             raise InputError("frame", f"no {figure}", "a frame of events.study")

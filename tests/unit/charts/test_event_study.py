@@ -59,6 +59,12 @@ def test_mean_median_and_both_bands_are_those_of_the_study():
     assert figure.layout.yaxis.title.text == "change (bps)"
 
 
+def test_a_column_that_is_named_for_a_mean_is_drawn_as_any_other():
+    found = studied(5, "rolling_mean")
+    median = event_study_chart(found, source=SOURCE).data[-1]
+    assert median.y.tolist() == found["rolling_mean_change_median"].to_list()
+
+
 def test_without_a_band_it_says_that_events_are_too_few():
     figure = event_study_chart(studied(5, "spread_log_bps"), source=SOURCE)
     assert [line.name for line in figure.data] == ["half of the events", "mean", "median"]
