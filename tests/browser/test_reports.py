@@ -8,7 +8,11 @@ import pytest
 from playwright.sync_api import expect
 
 import toolkit as tk
-from tests.unit.reports.conftest import OTHER, PAIR, RATES, WINDOW, loaded
+from tests.once import store_once
+from tests.unit.reports.conftest import KEY, OTHER, PAIR, RATES, WINDOW, load
+from toolkit.client import Client
+from toolkit.store import Store
+from toolkit.workspace import Workspace
 
 from .conftest import LOOKS, Watch
 
@@ -25,7 +29,8 @@ FOLDED = 'document.querySelectorAll("details").forEach((each) => (each.open = tr
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A report with charts, figures, tables and what changed since the one before."""
     folder = tmp_path_factory.mktemp("report")
-    with loaded(folder / "rail.duckdb") as rail:
+    store = Store(store_once(tmp_path_factory, "reports", load))
+    with Workspace(Client("http://127.0.0.1:9", KEY), store) as rail:
         early = (WINDOW[0], WINDOW[1] - 7_200)
         before = tk.report(
             folder / "before.html", rail.screen(*early), rail.spread(PAIR, *early).summary()
