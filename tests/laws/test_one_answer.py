@@ -24,7 +24,7 @@ from toolkit.cli.analyses import stats as stats_app
 from toolkit.cli.events import by_hand
 from toolkit.client import Client
 from toolkit.dashboard.pages.trajectory.page import with_pair
-from toolkit.dashboard.reading import measure_each, read_held, read_rows, selected, store_version
+from toolkit.dashboard.reading import measure_each, read_held, read_rows, selected
 from toolkit.intervals import Interval
 from toolkit.market import Family, Pair, SnapshotLog, Trajectory, format_ts
 from toolkit.reports.answering import answered, result_hash
@@ -43,6 +43,7 @@ from toolkit.service import Clock, Config, Simulated, running
 from toolkit.statistics.fees import FeeModel
 from toolkit.statistics.fees.fee_table import example_text
 from toolkit.store import Batch, Edge, LoadOrigin, Snapshot, Store, StoreWriter
+from toolkit.store.file.engine import version_of
 from toolkit.tables import ROWS
 from toolkit.workspace import Workspace
 
@@ -274,7 +275,7 @@ def _of_pages(
     """Yield what the pages measure: that of one trajectory, and those of all of a kind."""
     if key == TURNED:  # a page shows a pair as it is held
         return
-    look = with_pair(read_held(store.path, store_version(store.path)), key)
+    look = with_pair(read_held(store.path, version_of(store.path)), key)
     kind, version = subject_of(key).kind, look.versions[key]
     rows = read_rows(store.path, key, *window, version=version)
     asked = selected(look, kind, window, key)

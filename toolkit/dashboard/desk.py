@@ -20,10 +20,11 @@ from toolkit.dashboard.fee_choice import FEES, FeeChoice, offer_form
 from toolkit.dashboard.link import read_zone
 from toolkit.dashboard.loads import show_following
 from toolkit.dashboard.parts.age import age_facts, dated, newest_end, show_age
-from toolkit.dashboard.reading import StoreState, store_version
+from toolkit.dashboard.reading import StoreState
 from toolkit.dashboard.widgets import Container, st
 from toolkit.foreign import Markdown, markdown
 from toolkit.market import SnapshotTrajectory, Source, Stream, Trajectory
+from toolkit.store.file.engine import version_of
 
 _REFRESH = {"off": None, "5 s": 5, "30 s": 30, "1 min": 60}
 _USUAL_REFRESH = "30 s"
@@ -99,11 +100,11 @@ def _renew(path: Path, every_s: int | None) -> None:
     """Run the page again when the file has changed."""
     if every_s is None:
         return
-    seen = store_version(path)
+    seen = version_of(path)
 
     @st.fragment(run_every=every_s)
     def look() -> None:
-        if store_version(path) != seen:
+        if version_of(path) != seen:
             st.rerun(scope="app")
 
     look()

@@ -5,7 +5,6 @@ The key is the file's *version*, or for rows and statistics that of the trajecto
 
 from __future__ import annotations
 
-import contextlib
 import time
 from dataclasses import dataclass
 from functools import cached_property
@@ -34,6 +33,7 @@ from toolkit.statistics.events import follow_through, study
 from toolkit.statistics.families import FAMILIES
 from toolkit.statistics.funding.carry_marks import PairPrices
 from toolkit.store import Store, clock_stands, event_logs, held_stretches, service_now
+from toolkit.store.file.engine import FileVersion, version_of
 from toolkit.workspace.selection import Function, Passes, Selection, known_steps
 
 SPREADS = (Family.SPREAD.value, "snapshot-spread")
@@ -43,9 +43,6 @@ KEEP_S = 600
 """The life of cached readings (s)."""
 WAIT_S = 3.0
 """How long a page waits for a writer (s), which needs milliseconds."""
-
-Version = tuple[tuple[int, int], ...]
-"""Time and size of the file and of the log beside it, which change with every commit."""
 
 StreamVersion = tuple[int | str | None, ...]
 """What changes with every commit of one stream's rows, see `StoreState.versions`."""
@@ -60,7 +57,7 @@ class StoreState:
     """
 
     path: Path
-    version: Version
+    version: FileVersion
     source: Source
     streams: pl.DataFrame
     loads: pl.DataFrame
@@ -122,18 +119,8 @@ class StoreState:
         return clock_stands(self.streams, self.source)
 
 
-def store_version(path: Path) -> Version:
-    """Return the version of the file, () if there is none."""
-    files = (path, path.with_name(f"{path.name}.wal"))
-    stats = []
-    for file in files:
-        with contextlib.suppress(FileNotFoundError):  # a writer removes the second at any moment
-            stats.append(file.stat())
-    return tuple((stat.st_mtime_ns, stat.st_size) for stat in stats)
-
-
 @cache_data(ttl=KEEP_S, max_entries=4, show_spinner=False)
-def read_held(path: Path, version: Version) -> StoreState:
+def read_held(path: Path, version: FileVersion) -> StoreState:
     """Read the state of the store. Raises the errors of `toolkit.store.Store`, uncached."""
     store = Store(path, wait_s=WAIT_S)
     with store.reading():  # one opening for all of it
@@ -157,7 +144,7 @@ def read_newest(path: Path) -> tuple[StoreState, bool]:
     """
     last = _last_held(path)
     try:
-        held = read_held(path, store_version(path))
+        held = read_held(path, version_of(path))
     except StoreLockedError:
         if not last:
             raise
@@ -211,7 +198,7 @@ def _selected(
     start: int,
     end: int,
     *,
-    version: Version,
+    version: FileVersion,
     _streams: pl.DataFrame,
 ) -> Selection:
     del version
@@ -237,7 +224,7 @@ def read_leg_prices(
 
 @cache_data(ttl=KEEP_S, max_entries=20, show_spinner=False)
 def read_polls(
-    path: Path, key: str, start: int, end: int, *, version: Version
+    path: Path, key: str, start: int, end: int, *, version: FileVersion
 ) -> pl.DataFrame | None:
     """Read `Store.polls` of a series kept from snapshots, else None."""
     del version
@@ -249,7 +236,7 @@ def read_polls(
 
 @cache_data(ttl=KEEP_S, max_entries=20, show_spinner=False)
 def read_coverage(
-    path: Path, key: str, start: int, end: int, *, version: Version | StreamVersion
+    path: Path, key: str, start: int, end: int, *, version: FileVersion | StreamVersion
 ) -> pl.DataFrame:
     """Read `Store.coverage` of one key."""
     del version
@@ -272,7 +259,7 @@ def measure_following(
 
 
 @cache_data(ttl=KEEP_S, max_entries=20, show_spinner=False)
-def read_snapshot(path: Path, kind: str, *, version: Version) -> tuple[int, str] | None:
+def read_snapshot(path: Path, kind: str, *, version: FileVersion) -> tuple[int, str] | None:
     """Read the newest snapshot of a kind (symbols, activity, spread, funding): time and text."""
     del version
     kept = Store(path, wait_s=WAIT_S).snapshots(kind, newest=True)
@@ -332,7 +319,7 @@ def measure_each(
 
 @cache_data(ttl=KEEP_S, max_entries=8, show_spinner=False)
 def read_asked(
-    path: Path, keys: tuple[str, ...], start: int, end: int, *, version: Version
+    path: Path, keys: tuple[str, ...], start: int, end: int, *, version: FileVersion
 ) -> frozenset[str]:
     """Return the spreads that were requested, or answered, in the window."""
     del version

@@ -15,13 +15,14 @@ from toolkit.dashboard.pages.funding.measured import (
     settled_until,
 )
 from toolkit.dashboard.pages.funding.page import heat_rows
-from toolkit.dashboard.reading import read_held, store_version
+from toolkit.dashboard.reading import read_held
 from toolkit.intervals import Interval
 from toolkit.market import Family, Source, Trajectory
 from toolkit.statistics.core.definition import turned
 from toolkit.statistics.fees import FeeModel
 from toolkit.statistics.funding import carry, heatmap, holdings, legs
 from toolkit.store import Edge
+from toolkit.store.file.engine import version_of
 
 from .conftest import loading
 
@@ -64,7 +65,7 @@ def held(tmp_path_factory):
     with loading(store, end) as batch:
         for pair, days, rate in ((PAYS, 10, 2e-4), (COSTS, 10, -3e-4), (OLD, 5, 9e-4)):
             batch.add(pair, settlements(days, rate), Interval(START, end), edge)
-    return read_held(store.path, store_version(store.path))
+    return read_held(store.path, version_of(store.path))
 
 
 def test_a_pair_is_measured_until_both_legs_have_settled_and_turned_so_that_it_received(held):

@@ -17,9 +17,10 @@ from toolkit.dashboard.parts.lately import (
     spreads_lately,
 )
 from toolkit.dashboard.parts.spread_table import measure_figures
-from toolkit.dashboard.reading import read_held, store_version
+from toolkit.dashboard.reading import read_held
 from toolkit.intervals import Interval
 from toolkit.market import Family, Source, Trajectory
+from toolkit.store.file.engine import version_of
 
 from .conftest import HOLE, MINUTES, PAIR, SERVED_AT, bring
 
@@ -32,7 +33,7 @@ def bps_of(minute):
 
 @pytest.fixture
 def look(held):
-    return read_held(held.path, store_version(held.path))
+    return read_held(held.path, version_of(held.path))
 
 
 def test_the_line_has_the_mean_of_each_half_hour_up_to_the_newest_row(look):
@@ -79,5 +80,5 @@ def test_a_month_of_funding_begins_with_what_accrued_to_its_first_settlement(tmp
     path = tmp_path / "rail.duckdb"
     store = empty_store(path, Source("simulated", "seed-7"))
     bring(store, pair, rows.with_columns(extra=pl.lit(None, pl.String)), Interval(0, last + 1))
-    (row,) = funding_lately(read_held(path, store_version(path)), [pair.key]).to_dicts()
+    (row,) = funding_lately(read_held(path, version_of(path)), [pair.key]).to_dicts()
     assert row["days"] == 30

@@ -13,12 +13,13 @@ from toolkit.columns import column
 from toolkit.dashboard.fee_choice import Net
 from toolkit.dashboard.pages.funding.league import league_rows
 from toolkit.dashboard.pages.funding.measured import measure_carried
-from toolkit.dashboard.reading import read_held, store_version
+from toolkit.dashboard.reading import read_held
 from toolkit.market import Family
 from toolkit.reports.answering import answered
 from toolkit.reports.recipe import Part
 from toolkit.statistics.fees import FeeModel
 from toolkit.store import Store
+from toolkit.store.file.engine import version_of
 from toolkit.workspace.answers import Costs, SeriesAnswer
 from toolkit.workspace.selection import Passes, Selection
 
@@ -55,7 +56,7 @@ def test_a_weeks_carry_has_the_prices_in_it_and_is_the_same_on_every_face(week, 
     shared = [name for name in week if not name.endswith("params_hash")]
     for found in (sheet, screened.row(0, named=True)):
         assert {name: found[name] for name in shared} == {name: week[name] for name in shared}
-    held = read_held(path, store_version(path))
+    held = read_held(path, version_of(path))
     rows = league_rows(measure_carried(held), Net(FEES, "taker"), 1e4)
     (row,) = rows.filter(trajectory=PAIR.key).to_dicts()
     assert row["kept_7d"] == pytest.approx(week["net_carry_bps"])

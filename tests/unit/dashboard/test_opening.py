@@ -6,8 +6,9 @@ import pytest
 
 from toolkit.client import Client
 from toolkit.dashboard.loads import address_to_ask
-from toolkit.dashboard.reading import read_held, store_version
+from toolkit.dashboard.reading import read_held
 from toolkit.store import Store
+from toolkit.store.file.engine import version_of
 from toolkit.workspace import Workspace, front_page
 from toolkit.workspace.snapshot_tables import held_stream
 
@@ -76,7 +77,7 @@ def test_a_row_that_is_not_held_is_loaded_and_opened(page, tmp_path, service):
     shown.run()
     assert not shown.exception
     assert [title.value for title in shown.header] == ["Funding"]
-    held = read_held(store.path, store_version(store.path))
+    held = read_held(store.path, version_of(store.path))
     assert held.streams.filter(stream=key)["rows"].item() > 0
 
 

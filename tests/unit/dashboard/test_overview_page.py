@@ -10,11 +10,12 @@ import pytest
 
 from toolkit.dashboard.pages.overview.page import lost_words, week_before
 from toolkit.dashboard.parts.event_reading import read_lately
-from toolkit.dashboard.reading import read_held, store_version
+from toolkit.dashboard.reading import read_held
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Trajectory
 from toolkit.statistics.fees import FeeModel
 from toolkit.store import Edge
+from toolkit.store.file.engine import version_of
 
 from .conftest import (
     EDGE,
@@ -246,7 +247,7 @@ def test_a_gap_that_leaves_the_archive_within_a_day_is_counted(bare):
     rows = spread_rows().filter(pl.col("ts") >= START + 3600)
     with loading(bare, SERVED_AT, [pair], WHOLE) as batch:
         batch.add(pair, rows, Interval(START + 3600, SERVED_AT), edge)
-    (says,) = lost_words(read_held(bare.path, store_version(bare.path)))
+    (says,) = lost_words(read_held(bare.path, version_of(bare.path)))
     assert says == "gaps of 1 stream leave the archive within a day, the first in 14 h"
 
 
@@ -258,7 +259,7 @@ def test_the_week_before_is_read_where_it_is_held(bare):
     pump = documents(("pump-one", "splash.pump", 600, "open", 3.25))
     with loading(bare, end) as batch:
         batch.add_documents(EventLog(EventFamily.SPLASH), pump, Interval(START - 86_400, end), edge)
-    held = read_held(bare.path, store_version(bare.path))
+    held = read_held(bare.path, version_of(bare.path))
     events, _ = read_lately(held)
     (found,) = week_before(held, events, Interval(end - 86_400, end)).to_dicts()
     assert found["ts"] == START + 600 * 60 + week

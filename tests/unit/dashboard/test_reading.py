@@ -11,7 +11,7 @@ import streamlit as st
 from polars.testing import assert_frame_equal
 
 from toolkit.dashboard.parts.spread_table import measure_figures, measure_level, measure_net
-from toolkit.dashboard.reading import measure_following, read_held, read_rows, store_version
+from toolkit.dashboard.reading import measure_following, read_held, read_rows
 from toolkit.errors import StoreError
 from toolkit.intervals import Interval
 from toolkit.market import Trajectory
@@ -19,6 +19,7 @@ from toolkit.statistics.fees import FeeModel
 from toolkit.statistics.spread import episodes, time_above
 from toolkit.statistics.spread.net_episodes import Level
 from toolkit.store import LoadOrigin, Store, StoreWriter
+from toolkit.store.file.engine import version_of
 from toolkit.workspace import open_workspace
 
 from .conftest import LEG, PAIR, SERVED_AT, START, bring, price_rows, spread_rows
@@ -28,7 +29,7 @@ ORIGIN = LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0")
 
 
 def look(store: Store):
-    return read_held(store.path, store_version(store.path))
+    return read_held(store.path, version_of(store.path))
 
 
 WINDOW = Interval(START, SERVED_AT)
@@ -137,7 +138,7 @@ def test_a_log_that_a_writer_removes_meanwhile_is_no_error(tmp_path):
     writer = threading.Thread(target=come_and_go)
     writer.start()
     try:
-        lengths = {len(store_version(path)) for _ in range(5_000)}
+        lengths = {len(version_of(path)) for _ in range(5_000)}
     finally:
         stop.set()
         writer.join()

@@ -11,9 +11,10 @@ import pytest
 from toolkit.dashboard.desk import source_words
 from toolkit.dashboard.link import PAGES, page_file
 from toolkit.dashboard.parts.age import age_facts
-from toolkit.dashboard.reading import read_held, store_version
+from toolkit.dashboard.reading import read_held
 from toolkit.market import Source
 from toolkit.store import LoadOrigin, StoreWriter
+from toolkit.store.file.engine import version_of
 from toolkit.wire.quota import Allowance
 
 from .conftest import EDGE, LEG, PAIR, SERVED_AT, bring, price_rows
@@ -70,15 +71,15 @@ def test_the_newest_row_and_the_last_answer_are_named_or_that_there_is_none(page
     said = provenance(page(held.path))
     assert "Newest row ended 2023-03-10 10:00, last answer as of 2023-03-10 10:00 UTC, by" in said
     assert "Never synced" in provenance(page(bare.path))
-    assert age_facts(read_held(bare.path, store_version(bare.path)), SERVED_AT)["age_s"] is None
+    assert age_facts(read_held(bare.path, version_of(bare.path)), SERVED_AT)["age_s"] is None
     StoreWriter(bare).start_load(LoadOrigin("http://127.0.0.1:1", 1_678_442_400, None, "0.1.0"))
     assert "no answer yet" in provenance(page(bare.path))
 
 
 def test_the_age_is_that_of_now_and_turns_amber_and_red_above_the_plans_delay(aged, full):
-    held = read_held(aged.path, store_version(aged.path))
+    held = read_held(aged.path, version_of(aged.path))
     assert 0 <= age_facts(held, held.now())["age_s"] - 21 * 60 < 60
-    late = read_held(full.path, store_version(full.path))
+    late = read_held(full.path, version_of(full.path))
     facts = age_facts(late, SERVED_AT)
     assert (facts["late_s"], facts["old_s"]) == (None, None)  # the clock of a replay stands
     undated = late.streams.with_columns(asked_at=pl.lit(None, pl.Int64))
@@ -180,9 +181,9 @@ def test_a_page_keeps_to_the_symbols_of_the_bar(page, full, name):
 def test_a_commit_is_another_version_and_shows_at_the_next_look_and_a_look_is_none(page, held):
     shown = page(held.path, "health")
     assert len(cells_of(shown, "loads")) == 1
-    before = store_version(held.path)
+    before = version_of(held.path)
     held.catalogue()
-    assert store_version(held.path) == before
+    assert version_of(held.path) == before
     StoreWriter(held).start_load(LoadOrigin("http://127.0.0.1:1", 1_678_442_400, None, "0.1.0"))
-    assert store_version(held.path) != before
+    assert version_of(held.path) != before
     assert len(cells_of(shown.run(), "loads")) == 2

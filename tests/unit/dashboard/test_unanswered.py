@@ -7,10 +7,11 @@ import pytest
 
 from toolkit.dashboard.link import PAGES
 from toolkit.dashboard.pages.health.measured import measure_health
-from toolkit.dashboard.reading import read_held, store_version
+from toolkit.dashboard.reading import read_held
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Stream, Trajectory
 from toolkit.store import Delivered, Edge, LoadOrigin, Store, StoreWriter, keep_deliveries
+from toolkit.store.file.engine import version_of
 from toolkit.wire.event_log import document_frame
 
 from .conftest import LEG, PAIR, SERVED_AT, START, bring, loading, spread_rows
@@ -95,16 +96,16 @@ def test_a_time_without_a_row_is_said_in_words_on_every_page(page, full, name, a
 
 def test_what_was_asked_and_never_answered_is_missing(held):
     only_asked(held)
-    lines = measure_health(held.path, store_version(held.path)).lines
+    lines = measure_health(held.path, version_of(held.path)).lines
     (line,) = lines.filter(stream=ASKED[0].key).to_dicts()
     assert (line["known_s"], line["missing_s"], line["gap_state"]) == (3_600, 3_600, "missing")
 
 
 def test_pages_know_only_streams_that_were_answered_or_hold_something(held):
-    before = read_held(held.path, store_version(held.path)).streams["stream"].to_list()
+    before = read_held(held.path, version_of(held.path)).streams["stream"].to_list()
     only_asked(held)
     only_delivered(held)
-    after = read_held(held.path, store_version(held.path)).streams
+    after = read_held(held.path, version_of(held.path)).streams
     assert after["stream"].to_list() == ["events/splash", *before]
     assert after["served_at"].null_count() == 0
 
@@ -149,7 +150,7 @@ def log_asked_for(store: Store, *, forgets_unsaid: bool) -> dict[str, object]:
     for part, edge in answers:
         with loading(store, SERVED_AT, [log], asked) as batch:
             batch.add_documents(log, document_frame([]), part, edge, open_parts=[part])
-    lines = measure_health(store.path, store_version(store.path)).lines
+    lines = measure_health(store.path, version_of(store.path)).lines
     return lines.filter(stream=log.key).to_dicts()[0]
 
 

@@ -131,6 +131,7 @@ DATABASE = "store"
 """The name under which an engine has its file."""
 
 FileVersion = tuple[tuple[int, int, int], ...]
+"""Number, time and size of a file and of its log, which change with every commit."""
 
 _IDLE_ENGINES = 4
 _LEAN_FILES = dict[Path, int]()

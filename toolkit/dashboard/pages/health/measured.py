@@ -10,11 +10,11 @@ import polars as pl
 from streamlit import cache_data, cache_resource
 
 from toolkit.dashboard.pages.health.tables import COVERAGE, STATE_COLUMNS, caused, coverage_lines
-from toolkit.dashboard.reading import Version
 from toolkit.intervals import Interval, clip
 from toolkit.loader.sync.planned import expected_load, load_words
 from toolkit.market import SnapshotKind, SnapshotLog, SnapshotTrajectory, Stream
 from toolkit.store import Edge, Ledger, Store, answer_words
+from toolkit.store.file.engine import FileVersion
 from toolkit.store.file.file import Unreadable
 from toolkit.store.file.schema import read_format
 from toolkit.tables import GapStatus, LedgerState
@@ -155,7 +155,7 @@ class Health(NamedTuple):
 
 
 @cache_resource(ttl=_KEEP_S, max_entries=2, show_spinner="Reading the ledger")
-def measure_health(path: Path, version: Version) -> Health:
+def measure_health(path: Path, version: FileVersion) -> Health:
     """Measure the store. A stream without new answers is not read again."""
     del version
     store = Store(path, wait_s=_WAIT_S)
