@@ -7,8 +7,8 @@ UV     := $(if $(PATH_UV),$(PATH_UV),$(BIN)/uv)
 READY  := $(VENV)/.ready
 NOT_INSTALLED := Packages could not be installed: is the network there? Why: $(VENV)/install.log; \
 	again: make install
-# Tests wait for disks, sockets and processes at times, so that one more goes on than there are cores. Two
-# more take as long, and a tenth more of CPU: each collects all tests, and makes what its tests share.
+# Tests wait for disks, sockets and processes at times, so one more runs than there are cores. With two more
+# they take as long and a tenth more CPU: each worker collects all tests, and makes what its tests share.
 TEST_WORKERS ?= $(shell expr 1 + $$(nproc))
 # With COVERAGE=1 the tests measure what they reach, in the processes they start as well. Of the slow
 # tests those of whole pages alone are measured, which saves time: with those of tests/unit it was 98 %.

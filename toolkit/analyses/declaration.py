@@ -92,7 +92,7 @@ class Analysis:
 
     @property
     def costs(self) -> bool:
-        """Whether a fee table changes the answer, or has a result beside it."""
+        """Whether a fee table changes the answer, or adds a result beside it."""
         return bool(self.net) or "fees" in self.takes
 
     @property

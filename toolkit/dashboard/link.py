@@ -65,7 +65,7 @@ def held_window(catalogue: pl.DataFrame, trajectory: str) -> Interval:
 
 
 def link_fault(asked: str, rest: Markdown, *values: object) -> Markdown:
-    """Return the sentence on what a link asks for, whose ``rest`` has places for values."""
+    """Return a sentence on a wrong link: what it asks for, then ``rest`` with its values."""
     return Markdown("The link asks for {}{}").format(markdown(asked), rest.format(*values))
 
 

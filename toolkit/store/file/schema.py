@@ -197,7 +197,7 @@ def backup_path(path: Path, version: int) -> Path:
 
 @contextlib.contextmanager
 def opened_for_reading(path: Path, wait_s: float) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Yield a cursor on one snapshot of a store. One of an older format is migrated before.
+    """Yield a cursor on one snapshot of a store. One of an older format is migrated first.
 
     ``wait_s`` is that of `opened`.
     """

@@ -32,7 +32,7 @@ def number_streams(
 
 
 _FEW = 4
-"""So many rows DuckDB takes in a third of the time as values of a statement."""
+"""Up to this many rows, values in the statement take a third of the time of a frame."""
 
 
 def numbers_of(

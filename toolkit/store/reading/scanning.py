@@ -68,7 +68,7 @@ class Scan:
             return self.counted(connection)
 
     def counted(self, connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
-        """Return what `streams` returns, from a connection that is open already."""
+        """Return what `streams` returns, over an open connection."""
         keys = {} if self.keys is None else {"keys": list(self.keys)}
         some = f" AND stream_id IN ({_IDS_OF_KEYS})" if keys else ""
         return frame_of(
@@ -195,7 +195,7 @@ def scan_of(store: StoreFile, asked: Asked, window: Ends, as_of: int | None) -> 
 def scanning(
     store: StoreFile, asked: Asked, window: Ends, as_of: int | None
 ) -> Iterator[tuple[Scan, duckdb.DuckDBPyConnection]]:
-    """Yield what `scan_of` returns with the open connection, for a question more."""
+    """Yield what `scan_of` returns, with its connection still open."""
     kind, streams = _asked(asked)
     window = Interval.of(window)
     limits(window)

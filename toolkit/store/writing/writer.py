@@ -248,7 +248,7 @@ class StoreWriter:
         store = self.store
         if not self._views_made and self._source is None:
             with opened_for_reading(store.path, store.wait_s):
-                pass
+                pass  # it is a store, of this format from now on
         with opened(store.path, writable=True, wait_s=store.wait_s) as connection:
             connection.execute("BEGIN")
             self._check_file(connection, load_id)

@@ -199,7 +199,7 @@ _Known = tuple[dict[Stream, Ledger], pl.DataFrame]
 
 
 def _known_of(store: Store, families: Iterable[EventFamily]) -> _Known:
-    """Return the ledger of some logs, and what the catalogue has of all."""
+    """Return the ledger of some logs, and the rows of all logs in the catalogue."""
     return store.ledger([EventLog(each) for each in families]), event_logs(store.catalogue())
 
 
